@@ -88,7 +88,7 @@ Result<std::shared_ptr<CarriedRequest>> make_request(const farsum_collective& as
 Status collect(Group& group, const farsum_collective& asked, farsum_request& handle) {
   Result<std::shared_ptr<CarriedRequest>> request = make_request(asked, group);
   if (!request.is_ok()) return request.take_status();
-  Result<Carry*> carry = live_context()->carry_of(group);
+  Result<Carry*> carry = live_context()->groups().carry_of(group);
   if (!carry.is_ok()) {
     const Status why = carry.take_status();
     return {why.code(), fmt::format("{}: {}", collecting, why.text())};

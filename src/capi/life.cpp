@@ -297,7 +297,7 @@ farsum_status farsum_network_card(void* card) {
     Context* context = live_context();
     if (context == nullptr) return no_context("farsum_network_card");
     if (card == nullptr) return fail(Code::argument, "farsum_network_card: there is no place for the card");
-    Result<NetworkCard> made = context->network_card();
+    Result<NetworkCard> made = context->network().card();
     if (!made.is_ok()) return fail(made.take_status());
     std::memset(card, 0, FARSUM_NETWORK_CARD_BYTES);
     std::memcpy(card, &made.value(), sizeof(NetworkCard));
@@ -315,7 +315,7 @@ farsum_status farsum_network_introduce(const void* cards, int count) {
     for (std::size_t i = 0; i < read.size(); ++i) {
       std::memcpy(&read[i], static_cast<const std::byte*>(cards) + i * FARSUM_NETWORK_CARD_BYTES, sizeof(NetworkCard));
     }
-    return report(context->introduce(read));
+    return report(context->network().introduce(read));
   });
 }
 
@@ -323,7 +323,7 @@ farsum_status farsum_attend_begin(void) {
   return guarded("farsum_attend_begin", [&]() -> farsum_status {
     Context* context = live_context();
     if (context == nullptr) return no_context("farsum_attend_begin");
-    return report(context->begin_attending());
+    return report(context->attending().begin());
   });
 }
 
@@ -342,14 +342,14 @@ farsum_status farsum_before_mlockall(int flags) {
 
 int farsum_attend(void) {
   Context* context = live_context();
-  return context != nullptr && context->attend() ? 1 : 0;
+  return context != nullptr && context->attending().attend() ? 1 : 0;
 }
 
 farsum_status farsum_attend_end(void) {
   return guarded("farsum_attend_end", [&]() -> farsum_status {
     Context* context = live_context();
     if (context == nullptr) return no_context("farsum_attend_end");
-    context->end_attending();
+    context->attending().end();
     return FARSUM_OK;
   });
 }
@@ -421,7 +421,7 @@ farsum_status farsum_group_create(farsum_group parent, const int* ranks, int cou
                   "farsum_group_create: at least one rank must be listed, and a place for the handle given");
     }
     HandleTable<GroupSlot>::Reservation reservation(global().groups);
-    Result<Group*> made = live_context()->create_group(*group, ranks_of(ranks, count), reservation.lacks_memory());
+    Result<Group*> made = live_context()->groups().create(*group, ranks_of(ranks, count), reservation.lacks_memory());
     if (!made.is_ok()) return fail(made.take_status());
     *handle = {reservation.give_to({made.value()})};
     return FARSUM_OK;
@@ -435,7 +435,7 @@ farsum_status farsum_group_free(farsum_group* handle) {
     Group* group = nullptr;
     if (const farsum_status status = find_group("farsum_group_free", *handle, group); status != FARSUM_OK)
       return status;
-    if (const Status status = live_context()->free_group(group); !status.is_ok()) return fail(status);
+    if (const Status status = live_context()->groups().free(group); !status.is_ok()) return fail(status);
     global().groups.remove(handle->bits);
     handle->bits = 0;
     return FARSUM_OK;
@@ -497,7 +497,7 @@ farsum_status farsum_statistics_read(farsum_statistics* statistics) {
     if (statistics == nullptr || !has_known_size(*statistics)) {
       return fail(Code::argument, "farsum_statistics_read: struct_bytes must be sizeof(farsum_statistics)");
     }
-    const Context::Statistics now = context->statistics();
+    const RankStatistics now = context->statistics();
     farsum_statistics all{};
     static_assert(std::size(farsum_statistics{}.operations) == path_count);
     for (std::size_t path = 0; path < path_count; ++path) {

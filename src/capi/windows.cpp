@@ -330,7 +330,7 @@ farsum_status farsum_window_allocate(farsum_group handle, size_t bytes, const fa
     if (const Status status = read_options("farsum_window_allocate", from, options); !status.is_ok())
       return fail(status);
     return make_window("farsum_window_allocate", from, options, window, [&](const WindowOptions& wish) {
-      Result<WindowObject*> made = live_context()->allocate_window(*group, bytes, wish);
+      Result<WindowObject*> made = live_context()->windows().allocate(*group, bytes, wish);
       if (made.is_ok()) *memory = made.value()->memory;
       return made;
     });
@@ -348,7 +348,7 @@ farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t byte
     if (const Status status = read_options_of_given_memory("farsum_window_adopt", from, options); !status.is_ok())
       return fail(status);
     return make_window("farsum_window_adopt", from, options, window, [&](const WindowOptions& wish) {
-      return live_context()->adopt_window(*group, memory, bytes, wish);
+      return live_context()->windows().adopt(*group, memory, bytes, wish);
     });
   });
 }
@@ -364,8 +364,9 @@ farsum_status farsum_window_create_dynamic(farsum_group handle, const farsum_win
     if (const Status status = read_options_of_given_memory("farsum_window_create_dynamic", from, options);
         !status.is_ok())
       return fail(status);
-    return make_window("farsum_window_create_dynamic", from, options, window,
-                       [&](const WindowOptions& wish) { return live_context()->create_dynamic_window(*group, wish); });
+    return make_window("farsum_window_create_dynamic", from, options, window, [&](const WindowOptions& wish) {
+      return live_context()->windows().create_dynamic(*group, wish);
+    });
   });
 }
 
@@ -373,7 +374,7 @@ farsum_status farsum_window_attach(farsum_window handle, void* memory, size_t by
   return guarded("farsum_window_attach", [&]() -> farsum_status {
     WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
     if (slot == nullptr) return bad_window("farsum_window_attach", handle);
-    return report(live_context()->attach(*slot->object, memory, bytes));
+    return report(live_context()->windows().attach(*slot->object, memory, bytes));
   });
 }
 
@@ -381,7 +382,7 @@ farsum_status farsum_window_detach(farsum_window handle, const void* memory) {
   return guarded("farsum_window_detach", [&]() -> farsum_status {
     WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
     if (slot == nullptr) return bad_window("farsum_window_detach", handle);
-    return report(live_context()->detach(*slot->object, memory));
+    return report(live_context()->windows().detach(*slot->object, memory));
   });
 }
 
@@ -391,7 +392,7 @@ farsum_status farsum_window_free(farsum_window* handle) {
     if (handle == nullptr) return fail(Code::argument, "farsum_window_free: null handle");
     WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(*handle);
     if (slot == nullptr) return bad_window("farsum_window_free", *handle);
-    if (const Status status = live_context()->free_window(slot->object); !status.is_ok()) return fail(status);
+    if (const Status status = live_context()->windows().free(slot->object); !status.is_ok()) return fail(status);
     remove_window(*slot);
     handle->bits = 0;
     return FARSUM_OK;
@@ -403,7 +404,7 @@ farsum_status farsum_window_prepare_free(farsum_window handle) {
     const HearsAtEnd hears;
     WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
     if (slot == nullptr) return bad_window("farsum_window_prepare_free", handle);
-    return report(live_context()->prepare_free(*slot->object));
+    return report(live_context()->windows().prepare_free(*slot->object));
   });
 }
 
@@ -586,7 +587,7 @@ farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* 
       return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
     HandleTable<MutexSlot>::Reservation reservation(global().mutexes);
     Result<Mutexes*> made =
-        live_context()->create_mutexes(*group, static_cast<std::uint32_t>(count), reservation.lacks_memory());
+        live_context()->mutexes().create(*group, static_cast<std::uint32_t>(count), reservation.lacks_memory());
     if (!made.is_ok()) return fail(made.take_status());
     *mutexes = {reservation.give_to({made.value()})};
     return FARSUM_OK;
@@ -598,11 +599,11 @@ static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank,
   MutexSlot* slot = global().mutexes.find(handle.bits);
   if (slot == nullptr) return fail(Code::handle, fmt::format("{}: the mutexes {:#x} do not live", call, handle.bits));
   mutexes = slot->mutexes;
-  if (rank < 0 || rank >= static_cast<int>(mutexes->counts.size())) {
+  if (rank < 0 || rank >= static_cast<int>(mutexes->counts().size())) {
     return fail(Code::rank, fmt::format("{}: rank {} is not in the group, whose ranks are 0 to {}", call, rank,
-                                        mutexes->counts.size() - 1));
+                                        mutexes->counts().size() - 1));
   }
-  const std::uint32_t count = mutexes->counts[static_cast<std::size_t>(rank)];
+  const std::uint32_t count = mutexes->counts()[static_cast<std::size_t>(rank)];
   if (index < 0 || index >= static_cast<int>(count)) {
     return fail(Code::range, fmt::format("{}: mutex {} was asked for, but rank {} keeps {}", call, index, rank, count));
   }
@@ -617,7 +618,7 @@ farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
     MutexSlot* slot = global().mutexes.find(mutexes->bits);
     if (slot == nullptr)
       return fail(Code::handle, fmt::format("farsum_mutex_free: the mutexes {:#x} do not live", mutexes->bits));
-    if (const Status status = live_context()->free_mutexes(slot->mutexes); !status.is_ok()) return fail(status);
+    if (const Status status = live_context()->mutexes().free(slot->mutexes); !status.is_ok()) return fail(status);
     global().mutexes.remove(mutexes->bits);
     mutexes->bits = 0;
     return FARSUM_OK;
@@ -630,7 +631,7 @@ farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
     Mutexes* mutexes = nullptr;
     if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, mutexes); status != FARSUM_OK)
       return status;
-    return report(live_context()->lock(*mutexes, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+    return report(mutexes->lock(static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
   });
 }
 
@@ -641,8 +642,7 @@ farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
     if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, mutexes);
         status != FARSUM_OK)
       return status;
-    return report(
-        live_context()->unlock(*mutexes, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+    return report(mutexes->unlock(static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
   });
 }
 
@@ -669,7 +669,7 @@ farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_op
     options.limit = from->limit;
     HandleTable<CounterSlot>::Reservation reservation(global().counters);
     options.lacks_memory = reservation.lacks_memory();
-    Result<std::shared_ptr<Counter>> made = Counter::create(*live_context(), *group, options);
+    Result<std::shared_ptr<Counter>> made = Counter::create(live_context()->windows(), *group, options);
     if (!made.is_ok()) return fail(made.take_status());
     *counter = {reservation.give_to({std::move(made.value())})};
     return FARSUM_OK;

@@ -1,6 +1,5 @@
 #include "runtime/context.hpp"
 
-#include <sched.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -10,14 +9,13 @@
 #include <exception>
 #include <iterator>
 #include <new>
-#include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
 #include "os/attach.hpp"
 #include "os/process_barrier.hpp"
-#include "progress/agenda.hpp"
+#include "runtime/rank_chores.hpp"
 #include "runtime/reduction_models.hpp"
 #include "variants/leases/lease_service.hpp"
 
@@ -32,98 +30,6 @@ class WakeOwnThreads : public NotificationListener {
 
  private:
   EventCount& events_;
-};
-
-// What the agent does beside serving; what it comes back for by the clock is on its agenda. The network is looked after
-// while threads sleep for what comes over it, or have gone on to other work.
-class Chores : public AgentChores {
- public:
-  Chores(TargetService& service, LetterDesk& desk, NetworkSide& network, WakeSources& sources, Attendance& attendance,
-         RankBell& bell, const ThreadWaiter& waiter, Carries& carries)
-      : service_(service),
-        desk_(desk),
-        network_(network),
-        carries_(carries),
-        sources_(sources),
-        attendance_(attendance),
-        bell_(bell),
-        waiter_(waiter) {}
-  std::uint64_t run(bool has_unfinished) override {
-    // This comes before anything is looked at: what is asked for from here on is looked at by the next run.
-    const bool is_look_due = bell_.watch_has_ended();
-    if (is_look_due) agenda_.strike("network");
-    desk_.wake_touched();
-    sources_.look_after_card();
-    go_on_serving(has_unfinished);
-    go_on_carrying();
-    const bool is_coalescing = network_.is_coalescing();
-    std::uint64_t now_ns = 0;
-    bool is_network_due = is_look_due;
-    if (is_coalescing || desk_.has_refused() || agenda_.needs_clock()) {
-      now_ns = monotonic_ns();
-      desk_.look_after_refused(agenda_, now_ns);
-      now_ns = send_kept_back(is_coalescing, now_ns);
-      is_network_due |= agenda_.take_due("network", now_ns);
-    }
-    if (!is_network_due) return agenda_.sleep_ns(now_ns);
-    look_after_network();
-    return agenda_.sleep_ns(agenda_.needs_clock() ? monotonic_ns() : 0);
-  }
-
- private:
-  void go_on_serving(bool has_unfinished) {
-    const std::lock_guard lock(attendance_.serving());
-    attendance_.look();
-    service_.grant_waiting();
-    // A thread that attended may have left some since the agent asked.
-    const bool is_left = has_unfinished || service_.has_unfinished() || attendance_.has_left_unfinished();
-    const bool is_awaited = service_.has_waiting();
-    agenda_.come_back_for("unfinished requests", is_left);
-    agenda_.come_back_for("awaited grants", is_awaited);
-  }
-
-  // What was served may have been a letter for which a collective waits.
-  void go_on_carrying() {
-    const Carry::Turn turn = carries_.take_turns();
-    agenda_.come_back_for("carried calls", turn.is_unfinished);
-    agenda_.come_back_for("carried letters", turn.is_refused);
-  }
-
-  // Returns what time it is then: it may have sent to many.
-  std::uint64_t send_kept_back(bool is_coalescing, std::uint64_t now_ns) {
-    if (!is_coalescing) {
-      agenda_.strike("kept back");
-      return now_ns;
-    }
-    if (agenda_.take_due("kept back", now_ns)) {
-      network_.send_coalesced();
-      now_ns = monotonic_ns();
-    }
-    agenda_.come_back_for("kept back", now_ns);
-    return now_ns;
-  }
-
-  void look_after_network() {
-    network_.look_after();
-    if (network_.is_unattended(threads())) return bell_.watch_replies();
-    // Threads look after it at the moment. Will they go on?
-    agenda_.come_back_at("network", network_.next_deadline_ns());
-  }
-  Network::Threads threads() const {
-    return waiter_.sleepers() != 0  ? Network::Threads::sleep
-           : waiter_.lookers() != 0 ? Network::Threads::look
-                                    : Network::Threads::away;
-  }
-
-  TargetService& service_;
-  LetterDesk& desk_;
-  NetworkSide& network_;
-  Carries& carries_;
-  WakeSources& sources_;
-  Attendance& attendance_;
-  RankBell& bell_;
-  const ThreadWaiter& waiter_;
-  Agenda agenda_;
 };
 
 // A lock was granted to a rank of another node, for which its owner's agent waits.
@@ -167,11 +73,6 @@ void tell_of_wait(Rank me, const char* doing, std::uint64_t waited_ns) {
                doing, me, static_cast<unsigned long long>(waited_ns / 1'000'000'000));
 }
 
-static_assert(Agenda::never == Network::never);
-
-// The key of the team of a job over nodes; groups' keys are higher, and windows' numbers lower.
-constexpr std::uint64_t world_team_key = std::uint64_t{1} << 62;
-
 }  // namespace
 
 Context::Context(Membership membership, Options options)
@@ -201,7 +102,7 @@ Result<std::unique_ptr<Context>> Context::create(Membership membership, Options 
 }
 
 Status Context::join() {
-  RankBlock& block = own_block();
+  RankBlock& block = node_.block();
   (void)getrandom(&nonce_, sizeof nonce_, 0);
   (void)os::allow_peers();
   // Relaxed: the meeting of the node orders them for all others.
@@ -213,29 +114,33 @@ Status Context::join() {
   for (std::uint32_t place = 0; place < membership_.here.count(); ++place)
     permits_.of_ranks.push_back(&membership_.segment->rank(place).permit);
   if (os::join_process_barriers()) own_permit().make_ready();
-  promotions_.leave_out(membership_.segment->begin(), membership_.segment->bytes());
+  promotion_registry_.leave_out(membership_.segment->begin(), membership_.segment->bytes());
   make_parts();
   const Settings& settings = options_.settings;
-  agent_options_ = {settings.agent, settings.agent_nice, settings.agent_cpus, {}};
-  if (Status status = Agent::check(agent_options_); !status.is_ok()) return status;
-  if (sched_getaffinity(0, sizeof agent_options_.start_cpus, &agent_options_.start_cpus) != 0)
-    CPU_ZERO(&agent_options_.start_cpus);
-  if (settings.agent == AgentMode::dedicated)
-    block.processors.spinning_agent = os::processor_set_of(Agent::cpus(agent_options_));
+  if (Status status = agent_->prepare(); !status.is_ok()) return status;
+  if (settings.agent == AgentMode::dedicated) block.processors.spinning_agent = os::processor_set_of(agent_->cpus());
   if (Status status = meet_the_node(); !status.is_ok()) return status;
   if (Status status = meet_the_job(); !status.is_ok()) return status;
   // The caller's, for as long as the job begins.
   membership_.allgather = nullptr;
-  return begin_world();
+  return groups_->begin_job();
 }
 
 void Context::make_parts() {
-  NodeSegment& segment = *membership_.segment;
-  group_rounds_.keep_room();
+  make_ways();
+  make_service();
+  make_agent();
+  make_groups();
+  make_windows();
+}
+
+// Who the others are, and how they are waited for and reached.
+void Context::make_ways() {
+  NodeSegment& segment = node_.segment();
   const Settings& settings = options_.settings;
-  RankBlock& block = own_block();
+  RankBlock& block = node_.block();
   remote_nodes_ = std::make_unique<RemoteNodes>(membership_.here);
-  watch_ = std::make_unique<PeerWatch>(segment, membership_.here, *remote_nodes_, membership_.rank);
+  watch_ = std::make_unique<PeerWatch>(segment, membership_.here, *remote_nodes_, rank());
   ThreadWaiter::Options waiting{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns,
                                 has_too_few_online(block.processors, membership_.here.count())};
   waiting.told_after_ns = settings.wait_notice_s * 1'000'000'000;
@@ -244,15 +149,8 @@ void Context::make_parts() {
   };
   waiter_ = std::make_unique<ThreadWaiter>(std::move(waiting), *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
-      segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
-  peer_memory_ = std::make_unique<AttachedMemory>(*transport_, promotions_, my_place());
+      segment, ShmTransport::Options{node_.place(), settings.channel_bytes, settings.attach != Permission::refuse});
   route_ = std::make_unique<RouteTransport>(*transport_, membership_.here);
-  circle_ = std::make_unique<TeardownCircle>(
-      [this](Rank rank) -> AwaitedRank& { return membership_.segment->rank(membership_.here.place_of(rank)).awaited; },
-      TeardownCircle::Words{segment.begin(), [&segment](std::uint64_t offset) { return segment.read_word(offset); }},
-      segment.ranks(), membership_.rank);
-  if (options_.many_threads) circle_->take_out();
-  listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
   engine_ =
       std::make_unique<OriginEngine>(OriginEngine::Options{.peers = membership_.size,
                                                            .inline_bytes = settings.inline_bytes,
@@ -266,6 +164,13 @@ void Context::make_parts() {
       *route_, [this] { bell_->ask_for_look(); },
       [me = membership_.rank](const OddLetter& letter) { tell_of_odd_letter(me, letter); });
   route_->deliver_letters_to(*desk_);
+}
+
+// What others of the node and of the network ask is served.
+void Context::make_service() {
+  const Settings& settings = options_.settings;
+  RankBlock& block = node_.block();
+  listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
   TargetService::Options service;
   service.rank = membership_.rank;
   service.pull_bytes = settings.pull_bytes;
@@ -280,8 +185,8 @@ void Context::make_parts() {
   service_->attach(*route_);
 
   NetworkSide::Parts network;
-  network.rank = membership_.rank;
-  network.ranks = membership_.size;
+  network.rank = rank();
+  network.ranks = size();
   network.secret = membership_.secret;
   network.settings = &options_.settings;
   network.node = identify_node(settings.node_name);
@@ -293,14 +198,21 @@ void Context::make_parts() {
   network.started = [this](Network& started) { return serve_network(started); };
   network.look_after = [this] { bell_->ask_for_look(); };
   network_ = std::make_unique<NetworkSide>(std::move(network));
-  card_ = std::make_unique<CardSide>(CardSide::Parts{membership_.rank, &options_.settings,
-                                                     [this](Rank rank, const std::string& why) {
-                                                       remote_nodes_->lose(rank, why);
-                                                       watch_->declare_dead(rank);
+  card_ = std::make_unique<CardSide>(CardSide::Parts{rank(), &options_.settings,
+                                                     [this](Rank lost, const std::string& why) {
+                                                       remote_nodes_->lose(lost, why);
+                                                       watch_->declare_dead(lost);
                                                      },
-                                                     [this](Rdma& card) { return serve_card(card); }});
-  ringer_ = std::make_unique<RingOwner>(*transport_, membership_.here);
-  bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(my_place()));
+                                                     [this](Rdma& card) {
+                                                       wake_sources_->add(card);
+                                                       return bell_->add_network(*wake_sources_);
+                                                     }});
+}
+
+// Who serves it.
+void Context::make_agent() {
+  const Settings& settings = options_.settings;
+  bell_ = std::make_unique<RankBell>(node_.block().doorbell, transport_->wake_name(node_.place()));
   Attendance::Parts attendance;
   attendance.handler = service_.get();
   attendance.grant = [this] { service_->grant_waiting(); };
@@ -309,52 +221,69 @@ void Context::make_parts() {
   attendance.after_serving = [this] { desk_->wake_touched(); };
   attendance_ = std::make_unique<Attendance>(std::move(attendance));
   wake_sources_ = std::make_unique<WakeSources>(*attendance_);
-  chores_ =
-      std::make_unique<Chores>(*service_, *desk_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_, carries_);
+  chores_ = std::make_unique<RankChores>(*service_, *desk_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_,
+                                         carries_);
+  agent_ = std::make_unique<AgentSide>(settings, AgentSide::Parts{*route_, *service_, *bell_, *chores_, *attendance_});
+  attending_ =
+      std::make_unique<Attending>(Attending::Parts{*attendance_, carries_, *transport_, node_.place(), settings.agent});
   waiter_->before_sleep([this] { network_->hand_over(); });
   waiter_->before_look([this] { network_->ask_remote_nodes(); });
-  if (options_.settings.agent != AgentMode::dedicated)
+  if (settings.agent != AgentMode::dedicated)
     waiter_->attend_by({.begin = [this] { return attendance_->begin() == Code::ok; },
-                        .attend = [this] { return attend(); },
-                        .end = [this] { end_attending(); }});
+                        .attend = [this] { return attending_->attend(); },
+                        .end = [this] { attending_->end(); }});
+}
+
+void Context::make_groups() {
+  const ReduceOrder order = options_.settings.reduce_order;
+  peer_memory_ = std::make_unique<AttachedMemory>(*transport_, promotion_registry_, node_.place());
+  teams_ = std::make_unique<TeamMaker>(TeamMaker::Parts{*waiter_, *desk_, *exchange_, *peer_memory_, *kernels_, order});
+  extents_ = std::make_unique<NodeExtents>(node_, exposures_);
+  carried_ = std::make_unique<CarriedGroups>(CarriedGroups::Parts{
+      node_, *transport_, *network_, carries_, *exchange_, *waiter_, *teams_, *kernels_, *agent_, *extents_, order});
+  groups_ = std::make_unique<Groups>(Groups::Parts{node_, *remote_nodes_, *waiter_, *exchange_, *teams_, *carried_});
+}
+
+void Context::make_windows() {
+  NodeSegment& segment = node_.segment();
+  const Settings& settings = options_.settings;
+  circle_ = std::make_unique<TeardownCircle>(
+      [this](Rank other) -> AwaitedRank& { return node_.block_of(other).awaited; },
+      TeardownCircle::Words{segment.begin(), [&segment](std::uint64_t offset) { return segment.read_word(offset); }},
+      segment.ranks(), rank());
+  if (options_.many_threads) circle_->take_out();
+  ringer_ = std::make_unique<RingOwner>(*transport_, membership_.here);
+  locks_ = std::make_unique<OwnLocks>(
+      OwnLocks::Parts{node_, *watch_, *waiter_, permits_, *ringer_, counts_.stripe_contention()});
+  promotions_ = std::make_unique<WindowPromotions>(
+      WindowPromotions::Parts{node_, exposures_, *agent_, settings, promotion_registry_});
+  models_ = std::make_unique<PathModels>(settings);
+  reach_ = std::make_unique<RegionReach>(RegionReach::Parts{node_, settings, *models_, *transport_, *remote_nodes_});
+  descriptions_ = std::make_unique<MemoryDescriptions>(node_, promotion_registry_.maps());
+  const WindowServices services = {settings,       *kernels_, node_,      *remote_nodes_,  *waiter_,     *teams_,
+                                   *engine_,       *route_,   exposures_, *card_,          *promotions_, *reach_,
+                                   *descriptions_, *extents_, *locks_,    counts_.paths(), hearing_,     read_copies_};
+  windows_ = std::make_unique<Windows>(Windows::Parts{services, *watch_, *agent_, *models_, *circle_});
+  mutexes_ = std::make_unique<MutexTable>(*windows_);
 }
 
 Status Context::meet_the_node() {
-  // Nobody reduces over it: where world_ has its rounds it has none of its own, and each group counts them by itself.
-  home_ = group_of_the_node();
-  if (is_one_node()) world_ = group_of_the_node();
+  groups_->begin_node();
   std::vector<os::ProcessorBounds> bounds(membership_.here.count());
-  if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
-  share_processors(bounds);
-  transport_->probe_peers();
-  return home_->team().barrier("farsum_init");
-}
-
-// All ranks have published what bounds theirs, and nobody changes it: so all come to the same.
-void Context::share_processors(std::span<os::ProcessorBounds> bounds) {
-  for (std::uint32_t place = 0; place < bounds.size(); ++place)
-    bounds[place] = membership_.segment->rank(place).processors;
+  if (Status status = groups_->home().team().barrier("farsum_init"); !status.is_ok()) return status;
+  // All ranks have published what bounds theirs, and nobody changes it: so all come to the same.
+  for (std::uint32_t place = 0; place < bounds.size(); ++place) bounds[place] = node_.segment().rank(place).processors;
   processors_ = os::scarcest_share(bounds);
   waiter_->be_crowded(processors_.is_crowded());
-  agent_options_.is_crowded = processors_.is_crowded();
-}
-
-std::unique_ptr<Group> Context::group_of_the_node() {
-  GroupPlaces places;
-  places.here.resize(membership_.here.count());
-  std::iota(places.here.begin(), places.here.end(), 0u);
-  auto group = std::make_unique<Group>(membership_.here.ranks(), my_place());
-  Group::Means means = make_means(std::move(places), my_place());
-  std::byte* const block = membership_.segment->world_team();
-  means.team->begin(*reinterpret_cast<NodeTeamBlock*>(block), 0);
-  group->begin({}, block, std::move(means));
-  return group;
+  agent_->be_crowded(processors_.is_crowded());
+  transport_->probe_peers();
+  return groups_->home().team().barrier("farsum_init");
 }
 
 // Reaches the ranks of other nodes, where they are known already, and hears what rank 0 decides for all: before any
 // group is made, so that nobody reduces otherwise. Where they are not, each has what is built in.
 Status Context::meet_the_job() {
-  if (is_one_node() || !membership_.allgather) return {};
+  if (node_.is_whole_job() || !membership_.allgather) return {};
   struct Told {
     NetworkCard card;
     cost::TreeRule trees;
@@ -366,60 +295,11 @@ Status Context::meet_the_job() {
   if (Status status = membership_.allgather(&mine, all.data(), sizeof mine); !status.is_ok()) return status;
   std::vector<NetworkCard> cards;
   std::ranges::transform(all, std::back_inserter(cards), &Told::card);
-  Status status = introduce(cards);
+  Status status = network_->introduce(cards);
   // What another build has told is refused there.
   if (!status.is_ok()) return {status.code(), fmt::format("farsum_init: {}", status.text())};
-  tree_rule_ = cost::rule_as_told(all.front().trees);
+  teams_->set_trees(cost::rule_as_told(all.front().trees));
   return {};
-}
-
-Status Context::begin_world() {
-  if (is_one_node()) return {};
-  std::vector<Rank> all(membership_.size);
-  std::iota(all.begin(), all.end(), Rank{0});
-  const bool meets = std::all_of(all.begin(), all.end(), [this](Rank rank) { return remote_nodes_->reaches(rank); });
-  world_ = std::make_unique<Group>(std::move(all), membership_.rank);
-  if (!meets) return {};
-  Group::Means means = make_means(remote_nodes_->places_of(world_->ranks()), membership_.rank);
-  const std::uint32_t here = membership_.here.count();
-  Result<HeapExtent> met =
-      membership_.segment->meet({{world_team_key, here}}, here, GroupBlock::footprint(here), id_in_segment());
-  if (!met.is_ok()) return met.take_status();
-  if (Status status = membership_.segment->reach(met.value()); !status.is_ok()) return status;
-  means.begin_letters(world_team_key);
-  // Who has failed up to here has said so at this meeting of the node's ranks, and nowhere else.
-  if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
-  std::byte* const block = membership_.segment->at(met.value().offset);
-  means.team->begin(*reinterpret_cast<NodeTeamBlock*>(block), world_team_key);
-  world_->begin(met.value(), block, std::move(means));
-  if (Status status = world_->team().barrier("farsum_init"); !status.is_ok()) return status;
-  world_->open_letters();
-  return {};
-}
-
-std::uint32_t Context::reduce_degree(std::uint32_t nodes) const { return cost::usual_degree(tree_rule_, nodes); }
-
-Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) const {
-  Group::Means means;
-  const std::uint32_t degree = reduce_degree(places.nodes());
-  means.post = make_post(places, my_rank, LetterPost::Use::group);
-  means.carried_post = make_post(places, my_rank, LetterPost::Use::carried);
-  means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, means.post.get(), *waiter_);
-  const ReductionMeans of_reductions{.kernels = *kernels_,
-                                     .order = settings().reduce_order,
-                                     .peers = peer_memory_.get(),
-                                     .degree = degree,
-                                     .splits = tree_rule_.splits,
-                                     .pieces = &tree_rule_};
-  means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, of_reductions, *waiter_);
-  return means;
-}
-
-std::unique_ptr<LetterPost> Context::make_post(const GroupPlaces& places, std::uint32_t my_rank,
-                                               LetterPost::Use use) const {
-  if (places.is_one_node() || places.here.front() != my_rank) return nullptr;
-  return std::make_unique<LetterPost>(*desk_, *exchange_, places, use, waiter_->own_events(),
-                                      use == LetterPost::Use::window ? 0 : reduce_degree(places.nodes()));
 }
 
 Status Context::serve_network(Network& network) {
@@ -428,64 +308,13 @@ Status Context::serve_network(Network& network) {
   if (Status status = bell_->add_network(*wake_sources_); !status.is_ok()) return status;
   // A thread may have handed something over before the bell knew of the network.
   bell_->ask_for_look();
-  return start_agent();
-}
-
-Status Context::serve_card(Rdma& card) {
-  wake_sources_->add(card);
-  return bell_->add_network(*wake_sources_);
-}
-
-Result<NetworkCard> Context::network_card() { return network_->card(); }
-
-Status Context::introduce(std::span<const NetworkCard> cards) { return network_->introduce(cards); }
-
-Status Context::begin_attending() {
-  if (options_.settings.agent == AgentMode::dedicated)
-    return {Code::unsupported, "farsum_attend_begin: the agent never sleeps (FARSUM_AGENT)"};
-  switch (const Code code = attendance_->begin()) {
-    case Code::ok:
-      return {};
-    case Code::unsupported:
-      return {code, "farsum_attend_begin: no rank of another node is reached over a network"};
-    default:
-      return {code, "farsum_attend_begin: another thread attends, or the agent serves at the moment"};
-  }
-}
-
-bool Context::attend() {
-  const bool attends = attendance_->attend();
-  go_on_carrying();
-  return attends;
-}
-
-void Context::end_attending() {
-  attendance_->end();
-  go_on_carrying();
-}
-
-// What a thread has served may have been a letter for which a collective waits.
-void Context::go_on_carrying() {
-  const Carry::Turn turn = carries_.take_turns();
-  if (turn.is_unfinished || turn.is_refused) transport_->ring(my_place());
-}
-
-Status Context::start_agent() {
-  const std::lock_guard lock(agent_mutex_);
-  if (agent_ != nullptr) return {};
-  Result<std::unique_ptr<Agent>> agent =
-      Agent::start(agent_options_, *route_, *service_, *bell_, *chores_, attendance_->serving());
-  if (!agent.is_ok()) return agent.take_status();
-  agent_ = std::move(agent.value());
-  // Release: pairs with the acquire load in statistics().
-  running_agent_.store(agent_.get(), std::memory_order_release);
-  return {};
+  return agent_->start();
 }
 
 Context::~Context() {
-  agent_.reset();
+  if (agent_ != nullptr) agent_->stop();
   if (left_) return;
-  demote_all();
+  if (windows_ != nullptr) windows_->turn_all_back();
   leave();
 }
 
@@ -494,52 +323,7 @@ void Context::leave() {
   left_ = true;
   // What could not be turned back (a thread of the program may be using it) stays the program's memory and lies in the
   // file.
-  membership_.segment->leave(my_place(), promotions_.promoted_bytes() != 0);
-}
-
-Status Context::find_open_requests() {
-  const std::lock_guard lock(mutex_);
-  std::size_t open = world_->open_requests();
-  for (const std::unique_ptr<Group>& group : groups_) open += group->open_requests();
-  if (open == 0) return {};
-  return {Code::pending, fmt::format("farsum_finalize: nobody has waited for {} of this rank's requests of "
-                                     "farsum_collect; pass them to farsum_wait first",
-                                     open)};
-}
-
-// What this rank has open.
-Status Context::find_open() {
-  if (Status status = find_open_requests(); !status.is_ok()) return status;
-  for (const std::unique_ptr<WindowObject>& object : windows_) {
-    if (object->mutexes != nullptr) {
-      if (Status held = find_held(*object->mutexes); !held.is_ok()) return held;
-    }
-    if (object->internal || object->prepared) continue;
-    Status status = object->window->settle("farsum_finalize");
-    if (!status.is_ok()) return {Code::pending, std::string(status.text())};
-  }
-  return {};
-}
-
-Status Context::find_held(const Mutexes& mutexes) {
-  // Relaxed: only this process's threads write it.
-  const auto held = std::find_if(mutexes.states.begin(), mutexes.states.end(), [](const auto& state) {
-    return state.load(std::memory_order_relaxed) != Mutexes::State::free;
-  });
-  if (held == mutexes.states.end()) return {};
-  const auto at = static_cast<std::uint64_t>(held - mutexes.states.begin());
-  const auto after = std::upper_bound(mutexes.first.begin(), mutexes.first.end(), at);
-  return {Code::pending,
-          fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
-                      at - *std::prev(after), after - mutexes.first.begin() - 1)};
-}
-
-// What this rank has open ends, as far as it goes.
-void Context::abandon_all() {
-  for (const std::unique_ptr<WindowObject>& object : windows_) {
-    if (object->mutexes != nullptr) unlock_all(*object->mutexes);
-    object->window->abandon("farsum_finalize_forced");
-  }
+  membership_.segment->leave(node_.place(), promotion_registry_.promoted_bytes() != 0);
 }
 
 Status Context::finalize(Insistence insistence) {
@@ -550,16 +334,17 @@ Status Context::finalize(Insistence insistence) {
   std::byte word = forced;
   if (insistence == Insistence::none) {
     try {
-      mine = find_open();
+      mine = groups_->find_open_requests();
+      if (mine.is_ok()) mine = windows_->find_open();
     } catch (...) {
       thrown = std::current_exception();
     }
     word = mine.is_ok() && thrown == nullptr ? ready : pending;
   } else {
-    abandon_all();
+    windows_->abandon_all();
   }
   // Where not all ranks are reached, whoever brought some together sees to it that all leave together.
-  Group& leaving = world_->meets() ? *world_ : *home_;
+  Group& leaving = world().meets() ? world() : groups_->home();
   const std::span<std::byte> words = leaving.words();
   Status status = leaving.team().allgather(std::span(&word, 1), words, "farsum_finalize");
   const bool some_forced = std::find(words.begin(), words.end(), forced) != words.end();
@@ -573,135 +358,29 @@ Status Context::finalize(Insistence insistence) {
                           leaving.ranks()[first - words.begin()])};
     }
   }
-  if (!mine.is_ok() || thrown != nullptr) abandon_all();
-  // Every rank is in here now and none runs another runtime from here on: see make_window.
+  if (!mine.is_ok() || thrown != nullptr) windows_->abandon_all();
+  // Every rank is in here now and none runs another runtime from here on: as where a window is made.
   ThreadWaiter::Quiet quiet(*waiter_);
   quiet.begin();
   // Nobody serves or sends after this.
   if (status.is_ok()) status = leaving.team().barrier("farsum_finalize");
   attendance_->shut();
-  agent_.reset();
+  agent_->stop();
   card_->abandon();
   network_->close(*service_);
   try {
-    demote_all();
+    windows_->turn_all_back();
   } catch (const std::bad_alloc&) {
     // What could not be turned back stays as leave() has it; the others wait in the barrier.
   }
-  if (status.is_ok()) status = home_->team().barrier("farsum_finalize");
+  if (status.is_ok()) status = groups_->home().team().barrier("farsum_finalize");
   leave();
   return status;
 }
 
-// ---- mutexes ----
-
-Result<Mutexes*> Context::create_mutexes(Group& group, std::uint32_t count, bool lacks_memory) {
-  WindowOptions options;
-  options.name = "mutexes";
-  options.notification_slots = 1;
-  options.internal = true;
-  options.lacks_memory = lacks_memory;
-  options.mutexes = count;
-  Result<WindowObject*> object = allocate_window(group, 0, options);
-  if (!object.is_ok()) return object.take_status();
-  return object.value()->mutexes.get();
-}
-
-Status Context::free_mutexes(Mutexes* mutexes) {
-  GroupTeam& team = mutexes->object->group->team();
-  // Relaxed, here and below: only this process's threads read it, to refuse what would wait for itself.
-  const bool mine_held = std::any_of(mutexes->states.begin(), mutexes->states.end(), [](const auto& state) {
-    return state.load(std::memory_order_relaxed) != Mutexes::State::free;
-  });
-  // The ranks agree, so that nobody waits for one that refuses.
-  const std::span<std::byte> held = mutexes->object->group->words();
-  const std::byte mine{mine_held};
-  if (Status status = team.allgather(std::span(&mine, 1), held, "farsum_mutex_free"); !status.is_ok()) return status;
-  for (std::size_t rank = 0; rank < held.size(); ++rank) {
-    if (held[rank] == std::byte{0}) continue;
-    return {Code::pending,
-            fmt::format(
-                "farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first",
-                rank)};
-  }
-  return free_window(mutexes->object);
-}
-
-void Context::unlock_all(Mutexes& mutexes) {
-  for (std::uint32_t rank = 0; rank < mutexes.counts.size(); ++rank) {
-    for (std::uint32_t index = 0; index < mutexes.counts[rank]; ++index) {
-      try {
-        (void)unlock(mutexes, rank, index);
-      } catch (const std::bad_alloc&) {
-        // There is none to say that it is not held, or to ask another node: the next may be held, and here.
-      }
-    }
-  }
-}
-
-namespace {
-
-Status name_mutex(const Status& status, const char* call, std::uint32_t rank, std::uint32_t index) {
-  if (status.is_ok()) return {};
-  return {status.code(), fmt::format("{}: mutex {} of rank {}: {}", call, index, rank, status.text())};
-}
-
-}  // namespace
-
-Status Context::lock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<Mutexes::State>& state = mutexes.states[mutexes.first[rank] + index];
-  Mutexes::State expected = Mutexes::State::free;
-  if (!state.compare_exchange_strong(expected, Mutexes::State::changing, std::memory_order_relaxed)) {
-    return {
-        Code::sync,
-        fmt::format(
-            "farsum_mutex_lock: mutex {} of rank {} is held, or waited for, by this rank; mutexes are not recursive",
-            index, rank)};
-  }
-  const Status status = mutexes.object->window->locks().lock_mutex(rank, index);
-  state.store(status.is_ok() ? Mutexes::State::held : Mutexes::State::free, std::memory_order_relaxed);
-  return name_mutex(status, "farsum_mutex_lock", rank, index);
-}
-
-Status Context::unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<Mutexes::State>& state = mutexes.states[mutexes.first[rank] + index];
-  Mutexes::State expected = Mutexes::State::held;
-  if (!state.compare_exchange_strong(expected, Mutexes::State::changing, std::memory_order_relaxed)) {
-    return {Code::sync, fmt::format("farsum_mutex_unlock: this rank does not hold mutex {} of rank {}", index, rank)};
-  }
-  const Status status = mutexes.object->window->locks().unlock_mutex(rank, index);
-  state.store(status.is_ok() ? Mutexes::State::free : Mutexes::State::held, std::memory_order_relaxed);
-  return name_mutex(status, "farsum_mutex_unlock", rank, index);
-}
-
-// ---- statistics ----
-
-Context::Statistics Context::statistics() {
-  Statistics statistics;
-  for (std::size_t path = 0; path < path_count; ++path) {
-    statistics.operations[path] = counters_.operations[path].load(std::memory_order_relaxed);
-    statistics.bytes[path] = counters_.bytes[path].load(std::memory_order_relaxed);
-  }
-  const std::lock_guard lock(mutex_);
-  statistics.operations[0] += retired_hot_operations_;
-  statistics.bytes[0] += retired_hot_bytes_;
-  for (const std::unique_ptr<WindowObject>& object : windows_) {
-    const Traffic hot = object->window->hot_traffic();
-    statistics.operations[0] += hot.operations;
-    statistics.bytes[0] += hot.bytes;
-  }
-  statistics.messages_sent = engine_->messages_sent() + desk_->sent();
-  statistics.messages_served = transport_->counters().served.load(std::memory_order_relaxed);
-  statistics.doorbells_rung = transport_->counters().doorbells.load(std::memory_order_relaxed);
-  if (const Agent* agent = running_agent_.load(std::memory_order_acquire); agent != nullptr)
-    statistics.agent_wakeups = agent->wakeups();
-  statistics.waits_slept = waiter_->slept();
-  statistics.stripe_contention = stripe_contention_.load(std::memory_order_relaxed);
-  statistics.reads_answered = read_copies_.answered.load(std::memory_order_relaxed);
-  statistics.blocks_fetched = read_copies_.fetched.load(std::memory_order_relaxed);
-  if (const Network* network = network_ == nullptr ? nullptr : network_->network(); network != nullptr)
-    statistics.network = network->counters();
-  return statistics;
+RankStatistics Context::statistics() {
+  return counts_.read({*engine_, *desk_, *transport_, *waiter_, read_copies_, *agent_, *network_},
+                      windows_->hot_traffic());
 }
 
 }  // namespace farsum

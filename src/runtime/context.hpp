@@ -1,32 +1,19 @@
-// The composition root: one rank of one job. It is given its place there (wireup.hpp), builds transport, agent and
-// engine, and owns groups, windows and what is made of them. Nothing here is global; the C interface keeps one Context,
-// tests make several in one process.
+// The composition root: one rank of one job. It is given its place there (wireup.hpp), makes the parts, hands each what
+// it needs of the others, and sees to the beginning and the end. Nothing here is global; the C interface keeps one
+// Context, tests make several in one process.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <span>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
-#include "collectives/group_team.hpp"
 #include "collectives/letter_desk.hpp"
-#include "collectives/letter_post.hpp"
-#include "collectives/reductions.hpp"
 #include "collectives/teardown.hpp"
-#include "cost/tree_rule.hpp"
-#include "liveness/network_card.hpp"
 #include "liveness/peer_watch.hpp"
 #include "liveness/remote_nodes.hpp"
-#include "progress/agent.hpp"
 #include "progress/attendance.hpp"
 #include "progress/rank_bell.hpp"
 #include "progress/thread_waiter.hpp"
@@ -35,161 +22,28 @@
 #include "protocol/exposure.hpp"
 #include "protocol/origin/engine.hpp"
 #include "protocol/owner/service.hpp"
+#include "runtime/agent_side.hpp"
 #include "runtime/attached_memory.hpp"
+#include "runtime/attending.hpp"
 #include "runtime/card_side.hpp"
-#include "runtime/group_carry.hpp"
-#include "runtime/group_rounds.hpp"
-#include "runtime/link_models.hpp"
+#include "runtime/carried_groups.hpp"
+#include "runtime/groups.hpp"
+#include "runtime/mutex_table.hpp"
 #include "runtime/network_side.hpp"
+#include "runtime/node_extents.hpp"
 #include "runtime/node_memory.hpp"
-#include "runtime/promotion_balance.hpp"
+#include "runtime/own_locks.hpp"
+#include "runtime/own_node.hpp"
+#include "runtime/path_models.hpp"
+#include "runtime/rank_counts.hpp"
 #include "runtime/team_exchange.hpp"
-#include "runtime/window_offer.hpp"
+#include "runtime/team_maker.hpp"
+#include "runtime/windows.hpp"
 #include "runtime/wireup.hpp"
 #include "transport/route/route_transport.hpp"
 #include "transport/shm/shm_transport.hpp"
-#include "window/window.hpp"
 
 namespace farsum {
-
-// Ranks that meet. Made by Context, lives until it is freed or the context ends.
-class Group {
- public:
-  // What its ranks meet with.
-  struct Means {
-    // Null where this rank speaks for no node of several; the second is of the calls that nobody waits for.
-    std::unique_ptr<LetterPost> post, carried_post;
-    std::unique_ptr<GroupTeam> team;              // refers to the post
-    std::unique_ptr<GroupReductions> reductions;  // refers to the team
-
-    // As of LetterPost.
-    void begin_letters(std::uint64_t key) const noexcept {
-      for (LetterPost* const one : {post.get(), carried_post.get()})
-        if (one != nullptr) one->begin(key);
-    }
-    void open_letters() const noexcept {
-      for (LetterPost* const one : {post.get(), carried_post.get()})
-        if (one != nullptr) one->open();
-    }
-  };
-
-  Group(std::vector<Rank> ranks, std::uint32_t my_rank)
-      : ranks_(std::move(ranks)), my_rank_(my_rank), offers_(ranks_.size()), words_(ranks_.size()) {}
-  // Says where the ranks meet; called before anything else is asked for but what the group was made of. What the node
-  // has of it lies in `block`, mapped at that address, where the team has begun.
-  void begin(HeapExtent block, std::byte* mapped, Means means) noexcept {
-    block_ = block;
-    means_ = std::move(means);
-    const auto here = static_cast<std::uint32_t>(places().here.size());
-    carried_anchor_ = reinterpret_cast<CarriedAnchor*>(mapped + GroupBlock::carried_at(here));
-    means_.reductions->begin(mapped);
-  }
-
-  const std::vector<Rank>& ranks() const { return ranks_; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
-  std::uint32_t my_rank() const { return my_rank_; }
-  HeapExtent block() const { return block_; }
-  // False for all ranks of a job that do not all reach each other.
-  bool meets() const { return means_.team != nullptr; }
-  GroupTeam& team() { return *means_.team; }
-  // All nodes have begun it.
-  void open_letters() const noexcept { means_.open_letters(); }
-  LetterPost* carried_post() const { return means_.carried_post.get(); }
-  GroupReductions& reductions() { return *means_.reductions; }
-  const GroupPlaces& places() const { return means_.team->places(); }
-  // Room for what the ranks tell each other of a window that is being made, one at a time; and for a word of each.
-  std::span<WindowOffer> offers() { return offers_; }
-  std::span<std::byte> words() { return words_; }
-  // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
-  std::atomic<int>& users() { return users_; }
-  CarriedAnchor& carried_anchor() const { return *carried_anchor_; }
-  // What carries the calls that nobody waits for; null before the first.
-  GroupCarry* carried() const { return carried_.get(); }
-  GroupCarry& set_carried(std::unique_ptr<GroupCarry> carried) { return *(carried_ = std::move(carried)); }
-  std::size_t open_requests() const { return carried_ == nullptr ? 0 : carried_->carry().open_requests(); }
-  // Of all others the program's collective calls are counted, for ranks to find that they mix them. Relaxed: a program
-  // whose threads take turns with a group orders them.
-  void count_blocking_call() { blocking_calls_.fetch_add(1, std::memory_order_relaxed); }
-  std::uint64_t blocking_calls() const { return blocking_calls_.load(std::memory_order_relaxed); }
-
- private:
-  std::vector<Rank> ranks_;
-  std::uint32_t my_rank_;
-  std::vector<WindowOffer> offers_;
-  std::vector<std::byte> words_;
-  HeapExtent block_;
-  Means means_;
-  CarriedAnchor* carried_anchor_ = nullptr;
-  std::unique_ptr<GroupCarry> carried_;  // refers to the team and its post
-  std::atomic<std::uint64_t> blocking_calls_{0};
-  std::atomic<int> users_{0};
-};
-
-struct WindowObject;
-
-// What a layer above tells its other ranks while a window is made, and is told.
-struct WindowLayer {
-  std::uint64_t word = 0;
-  std::int32_t refusal = 0;        // not 0: it refuses the window
-  std::uint64_t* words = nullptr;  // room for every rank's; null: nobody asks
-  std::int32_t refused_by = -1;    // rank of the group
-  std::int32_t refused_with = 0;
-};
-
-struct WindowOptions {
-  std::uint32_t promises = 0;
-  std::uint32_t notification_slots = 16;
-  std::uint64_t aggregate_limit = 0;         // 0: the setting
-  std::uint64_t alignment = 1;               // of this rank's part, where it is allocated and not contiguous to others
-  std::optional<std::uint64_t> read_age_ms;  // none: the setting
-  std::string name;
-  std::optional<std::uint32_t> mutexes;  // of this rank: then they are what the window is for
-  bool internal = false;                 // of a counter or of mutexes: finalize may find it in use
-  Status refusal;                        // why this rank cannot take part; then no rank gets the window
-  bool lacks_memory = false;             // the same where the caller has found none
-  WindowLayer* layer = nullptr;          // null: there is none above
-  // Where the window's views shall lie; none, or null: anywhere.
-  std::function<TargetView*(std::uint32_t ranks)> place_views;
-};
-
-// All ranks' mutexes: further locks of a window without memory.
-struct Mutexes {
-  enum class State : std::uint8_t { free, changing, held };  // by this process
-  WindowObject* object = nullptr;
-  std::vector<std::uint32_t> counts;  // by rank of the group
-  std::vector<std::uint64_t> first;   // index in `states` of each rank's first
-  std::vector<std::atomic<State>> states;
-};
-
-// A window and what it holds on to.
-struct WindowObject {
-  Group* group = nullptr;
-  std::unique_ptr<Window> window;
-  // Control block and, in an allocated window, everybody's memory; the last rank to depart gives it back.
-  HeapExtent extent;
-  std::uint64_t control_bytes = 0;   // how much of it is the control block, where the ranks part
-  std::unique_ptr<LetterPost> post;  // null where this rank speaks for no node of several
-  std::unique_ptr<GroupTeam> team;   // of its own, so that several windows of a group can be fenced at once
-  std::unique_ptr<Teardown> teardown;
-  std::vector<Code> teardown_answers;  // room for what all ranks say when it is to go, where they are of several nodes
-  bool prepared = false;               // all ranks have agreed that it goes, or this one has left a circle
-  bool left_circle = false;
-  bool some_promoted = false;  // of the ranks' parts
-  os::Promotion promotion;
-  // These two are of adopted windows. This rank tells the others what it has done to their parts; its own part counts
-  // in its balance of promotions, by what they have told.
-  bool counts_traffic = false;
-  bool in_balance = false;
-  RankWindow own;
-  std::unique_ptr<CardParts> cards;  // null: not for cards
-  std::unique_ptr<Mutexes> mutexes;  // null: it has none
-  std::byte* memory = nullptr;       // this rank's part
-  bool dynamic = false;
-  bool internal = false;
-  std::mutex regions_mutex;                               // attach and detach; guards what follows
-  HeapExtent table;                                       // of regions, when they have outgrown the control block
-  std::multimap<std::uintptr_t, std::uint64_t> attached;  // what the program attached: start and bytes
-};
 
 class Context {
  public:
@@ -214,200 +68,76 @@ class Context {
   std::uint32_t rank() const { return membership_.rank; }
   std::uint32_t size() const { return membership_.size; }
   const Settings& settings() const { return options_.settings; }
-  // All ranks. Where ranks of other nodes are not reached, it has no meetings.
-  Group& world() { return *world_; }
-
-  // How ranks of other nodes reach this one. Starts the network; a card that says why there is none is exchanged like
-  // any other. Any thread may call.
-  Result<NetworkCard> network_card();
-  // Ranks of other nodes are reached from here on, if all the cards say so: else unsupported, with the rank, its host
-  // and why. Cards of ranks that are reached already do no harm.
-  Status introduce(std::span<const NetworkCard> cards);
-  bool reaches(Rank rank) const { return remote_nodes_->reaches(rank); }
-  // See Attendance; refused, too, where the agent never sleeps. Any thread may call.
-  Status begin_attending();
-  bool attend();
-  void end_attending();
   const Membership& membership() const { return membership_; }
+  // All ranks. Where ranks of other nodes are not reached, it has no meetings.
+  Group& world() { return groups_->world(); }
 
-  // `lacks_memory`: the caller has found none; then no rank gets the group.
-  Result<Group*> create_group(Group& parent, std::span<const std::uint32_t> members, bool lacks_memory = false);
-  Status free_group(Group* group);
-  // By a thread that makes a call of the group.
-  Result<Carry*> carry_of(Group& group);
+  // How ranks of other nodes reach this one, and are reached. Any thread may call.
+  NetworkSide& network() { return *network_; }
+  bool reaches(Rank rank) const { return remote_nodes_->reaches(rank); }
+  Attending& attending() { return *attending_; }
 
-  Result<WindowObject*> allocate_window(Group& group, std::uint64_t bytes, const WindowOptions& options);
-  Result<WindowObject*> adopt_window(Group& group, void* memory, std::uint64_t bytes, const WindowOptions& options);
-  Result<WindowObject*> create_dynamic_window(Group& group, const WindowOptions& options);
-  Status attach(WindowObject& object, void* memory, std::uint64_t bytes);
-  Status detach(WindowObject& object, const void* memory);
-  // The ranks agree that the window goes; then free_window is local.
-  Status prepare_free(WindowObject& object, const char* call = "farsum_window_prepare_free");
-  Status free_window(WindowObject* object);
-
-  // `count` at this rank.
-  Result<Mutexes*> create_mutexes(Group& group, std::uint32_t count, bool lacks_memory = false);
-  Status free_mutexes(Mutexes* mutexes);
-  Status lock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
-  Status unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
-
-  struct Statistics {
-    std::uint64_t operations[path_count] = {};
-    std::uint64_t bytes[path_count] = {};
-    std::uint64_t messages_sent = 0;
-    std::uint64_t messages_served = 0;
-    std::uint64_t agent_wakeups = 0;
-    std::uint64_t doorbells_rung = 0;
-    std::uint64_t waits_slept = 0;
-    std::uint64_t stripe_contention = 0;
-    std::uint64_t reads_answered = 0;
-    std::uint64_t blocks_fetched = 0;
-    NetworkCounters network;
-  };
-  Statistics statistics();
+  Groups& groups() { return *groups_; }
+  Windows& windows() { return *windows_; }
+  MutexTable& mutexes() { return *mutexes_; }
+  // By what groups and windows meet and reduce.
+  const TeamMaker& teams() const { return *teams_; }
+  RankStatistics statistics();
   const LetterDesk& letter_desk() const { return *desk_; }
 
   OriginEngine& engine() { return *engine_; }
   Hearing& hearing() { return hearing_; }
   ThreadWaiter& waiter() { return *waiter_; }
   // Called before the process locks its memory: see NodeSegment::leave_free_memory.
-  void leave_free_memory(bool more_follows) { membership_.segment->leave_free_memory(id_in_segment(), more_follows); }
+  void leave_free_memory(bool more_follows) {
+    membership_.segment->leave_free_memory(node_.id_in_segment(), more_follows);
+  }
   NodeSegment& segment() { return *membership_.segment; }
   // Hands out blocks of the segment to this rank's program. To be destroyed before the context.
-  std::unique_ptr<NodeMemory> make_memory() { return std::make_unique<NodeMemory>(segment(), id_in_segment()); }
+  std::unique_ptr<NodeMemory> make_memory() { return std::make_unique<NodeMemory>(segment(), node_.id_in_segment()); }
   PeerWatch& watch() { return *watch_; }
   // The share of processors of those of the node's ranks that have the fewest; the same on all of them.
   const os::ProcessorShare& processors() const { return processors_; }
   // Why the kernel keeps this rank out of the memory of others of its node; empty where it does not.
   const std::string& copies_refused() const { return transport_->first_attach_refusal(); }
-  // By what nodes take the trees of their reductions, which rank 0 decides for the whole job.
-  const cost::TreeRule& tree_rule() const { return tree_rule_; }
-  // Of the tree in which so many nodes reduce; 0: by their number.
-  std::uint32_t reduce_degree(std::uint32_t nodes) const;
   // For single elements in lock-free stripes, by one thread of this process. See lockfree/lock_free_permit.hpp.
-  LockFreePermit& own_permit() { return own_block().permit; }
+  LockFreePermit& own_permit() { return node_.block().permit; }
 
  private:
-  class TableGuard;
-  class Making;
-  struct Creation;  // a rank's wish for a window (window_creation.hpp)
-  struct Listed;    // the ranks of a group that is being made (group_creation.cpp)
-  struct NodesOfList;
-
   Context(Membership membership, Options options);
   Status join();
   void make_parts();
+  void make_ways();
+  void make_service();
+  void make_agent();
+  void make_groups();
+  void make_windows();
   Status meet_the_node();
-  void share_processors(std::span<os::ProcessorBounds> bounds);
-  std::unique_ptr<Group> group_of_the_node();
   Status meet_the_job();
-  Status begin_world();
-  void go_on_carrying();
   Status serve_network(Network& network);
-  Status serve_card(Rdma& card);
-  Group::Means make_means(GroupPlaces places, std::uint32_t my_rank) const;
-  std::unique_ptr<LetterPost> make_post(const GroupPlaces& places, std::uint32_t my_rank, LetterPost::Use use) const;
-  Status check_listed(Listed& listed) const;
-  std::optional<std::uint64_t> next_round(const Listed& listed);
-  Status found_group(const Listed& listed, std::uint64_t round, const Group::Means& means, HeapExtent& block);
-  Status reach_team(HeapExtent block, std::uint32_t my_place_here);
-  Status agree_on_memory(const Listed& listed, NodeTeam& node, std::uint64_t key, const GroupTeam* team,
-                         std::uint32_t& lacking);
-  void tell_of_failure(const Listed& listed, std::uint64_t key, const GroupTeam* team);
-  Status agree_between_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team, std::uint32_t& lacking);
-  NodesOfList count_nodes(const Listed& listed, const GroupTeam* team) const;
-  Rank first_of_node(const Listed& listed, const GroupTeam* team, const NodesOfList& nodes, std::uint32_t node) const;
-  bool is_first_of_node(const Listed& listed, std::uint32_t member) const;
-  bool is_one_node() const { return membership_.here.count() == membership_.size; }
-  std::uint32_t my_place() const { return membership_.here.place_of(membership_.rank); }
-  // What locks in the node segment are held by.
-  std::uint32_t id_in_segment() const { return my_place() + 1; }
-  RankBlock& own_block() { return membership_.segment->rank(my_place()); }
-  static Status find_held(const Mutexes& mutexes);
-  void unlock_all(Mutexes& mutexes);
-  // Nobody asks anything of a rank without windows, so the first window starts the agent, where the network has not.
-  Status start_agent();
-  LockAgent lock_agent() const {
-    return {.id = membership_.rank + 1,
-            .liveness = watch_.get(),
-            .contention = &stripe_contention_,
-            .permits = &permits_,
-            .ringer = ringer_.get(),
-            .asked = &asked_locks_,
-            .queues_as = waiter_->would_look() ? lock_word::waiting : lock_word::asleep_for_good};
-  }
-  void give_back(HeapExtent extent);
-  void leave(HeapExtent extent);
-  bool reach(const void* begin, std::uint64_t bytes) const;
-  Region make_region(Rank owner, const SharedRegion& shared) const;
-  Reach reach_here(Rank owner, const Region& region) const;
-  static Reach remote_reach(const Region& region);
-  std::string explain_region_here(Rank owner, const Region& region) const;
-  std::string explain_remote_region(Rank owner, const Region& region) const;
-  // Read when a window first asks for ranks on machines of that kind.
-  const PathModel& path_model(std::uint32_t machine) const;
-  const PathModel* known_path_model(std::uint32_t machine) const;
-  void keep_place_for_window();
-  void give_place_for_window_back();
-  void forget(Group* group);
-  void leave_carried(Group& group);
-  Result<WindowObject*> make_window(Group& group, Creation& wish, const WindowOptions& options);
-  void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
-                        std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
-  void describe_parts(const Creation& wish, const std::string& note, std::vector<SharedRegion>& shared,
-                      std::vector<ExposedRegion>& exposed);
-  Status look_at_memory(Creation& wish, const char* call) const;
-  void describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
-                        bool atomics_only, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
-  std::string why_not_promoted(const Creation& wish, const WindowOptions& options, const GroupPlaces& places) const;
-  // Where memory may not move it is promoted if another window's promotion has it already.
-  enum class Moves : std::uint8_t { allowed, too_dear };
-  bool promote(const Creation& wish, Moves moves, WindowObject& object, std::vector<SharedRegion>& shared,
-               std::vector<ExposedRegion>& exposed, std::string& refusal);
-  bool move_into_segment(const Creation& wish, WindowObject& object, MoveCost& cost, std::string& refusal);
-  Moves ask_balance();
-  void tell_traffic(WindowObject& object);
-  void settle_balance(WindowObject& object);
-  Status make_room_for_regions(WindowObject& object, std::uint64_t count);
-  void publish(WindowObject& object, const std::vector<SharedRegion>& shared,
-               const std::vector<ExposedRegion>& exposed);
-  void withdraw(WindowObject& object, std::uint64_t begin, std::uint64_t end);
-  void demote(WindowObject& object);
-  void demote_in_quiet(WindowObject& object, const char* call);
-  void demote_all();
-  Status agree_to_part(WindowObject& object, Code mine, const char* call, Teardown::Answer& answer);
-  void depart(WindowObject& object);
-  void sweep_circles();
-  void note_thread();
-  Status find_open();
-  Status find_open_requests();
-  void abandon_all();
-  void settle_promotions();
-  void retry_some_kept();
-  void retry_kept(const os::PromotionRules& rules);
   void leave();
-  AtomicDomain own_domain(const void* memory) const;
-  os::PromotionRules promotion_rules() const;
 
   Membership membership_;
+  OwnNode node_{membership_};
   Options options_;
   const ops::KernelSet* kernels_;
   std::uint64_t nonce_ = 0;
   os::ProcessorShare processors_;
-  cost::TreeRule tree_rule_;
-  std::atomic<std::uint32_t> windows_numbered_{0};  // of those over several nodes that this rank has named
+  os::PromotionRegistry promotion_registry_;
+  LockFreePermits permits_;
+  RankCounts counts_;
+  ExposureTable exposures_;
+  Hearing hearing_;
+  ReadCopies read_copies_;
+  bool left_ = false;
+
   std::unique_ptr<RemoteNodes> remote_nodes_;
   std::unique_ptr<PeerWatch> watch_;
   std::unique_ptr<ThreadWaiter> waiter_;
   std::unique_ptr<ShmTransport> transport_;  // of this node
-  std::unique_ptr<AttachedMemory> peer_memory_;
   std::unique_ptr<RouteTransport> route_;
-  ExposureTable exposures_;
   std::unique_ptr<NotificationListener> listener_;
   std::unique_ptr<TargetService> service_;
-  Hearing hearing_;
-  ReadCopies read_copies_;
-  mutable AskedLocks asked_locks_;
   std::unique_ptr<OriginEngine> engine_;
   std::unique_ptr<TeamExchange> exchange_;
   std::unique_ptr<LetterDesk> desk_;
@@ -418,38 +148,24 @@ class Context {
   std::unique_ptr<WakeSources> wake_sources_;
   std::unique_ptr<AgentChores> chores_;
   std::unique_ptr<CardSide> card_;
-  std::unique_ptr<Ringer> ringer_;
-  Agent::Options agent_options_;
-  std::mutex agent_mutex_;  // starting it
-  std::unique_ptr<Agent> agent_;
-  std::atomic<const Agent*> running_agent_{nullptr};
-  os::PromotionRegistry promotions_;
-  std::mutex balance_mutex_;
-  PromotionBalance balance_;                    // guarded by it
-  std::vector<os::Promotion> kept_promotions_;  // of windows that are gone, over memory that others still expose
-  std::size_t promotions_of_windows_ = 0;       // guarded as kept_promotions_, by a pause of the exposures
-  // Frees until what could not be turned back is tried again, and how many that were last.
-  std::uint32_t frees_until_retry_ = 1;
-  std::uint32_t frees_between_retries_ = 1;
-  PathCounters counters_;
-  LockFreePermits permits_;
-  mutable std::atomic<std::uint64_t> stripe_contention_{0};
-  mutable std::mutex path_models_mutex_;
-  mutable std::map<std::uint32_t, PathModel> path_models_;  // by the machine's number
-  bool left_ = false;
-  std::unique_ptr<TeardownCircle> circle_;
+  std::unique_ptr<AgentSide> agent_;
+  std::unique_ptr<Attending> attending_;
 
-  std::mutex mutex_;             // guards what follows
-  std::unique_ptr<Group> home_;  // the ranks of this node
-  std::unique_ptr<Group> world_;
-  std::vector<std::unique_ptr<Group>> groups_;
-  GroupRounds group_rounds_;
-  std::vector<std::unique_ptr<WindowObject>> windows_;
-  std::size_t windows_being_made_ = 0;
-  std::vector<std::unique_ptr<WindowObject>> left_circles_;  // freed here, while others have yet to come
-  std::thread::id window_thread_;                            // that made the first window
-  std::uint64_t retired_hot_operations_ = 0;
-  std::uint64_t retired_hot_bytes_ = 0;
+  std::unique_ptr<AttachedMemory> peer_memory_;
+  std::unique_ptr<TeamMaker> teams_;
+  std::unique_ptr<NodeExtents> extents_;
+  std::unique_ptr<CarriedGroups> carried_;
+  std::unique_ptr<Groups> groups_;
+
+  std::unique_ptr<TeardownCircle> circle_;
+  std::unique_ptr<Ringer> ringer_;
+  std::unique_ptr<OwnLocks> locks_;
+  std::unique_ptr<WindowPromotions> promotions_;
+  std::unique_ptr<PathModels> models_;
+  std::unique_ptr<RegionReach> reach_;
+  std::unique_ptr<MemoryDescriptions> descriptions_;
+  std::unique_ptr<Windows> windows_;
+  std::unique_ptr<MutexTable> mutexes_;
 };
 
 }  // namespace farsum

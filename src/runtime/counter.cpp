@@ -25,13 +25,13 @@ Operation word_operation(OperationKind kind) {
 
 }  // namespace
 
-Result<std::shared_ptr<Counter>> Counter::create(Context& context, Group& group, const Options& options) {
+Result<std::shared_ptr<Counter>> Counter::create(Windows& windows, Group& group, const Options& options) {
   if (options.home >= group.size()) {
     return Status(Code::rank,
                   fmt::format("farsum_counter_create: home rank {} is not in the group, whose ranks are 0 to {}",
                               static_cast<std::int32_t>(options.home), group.size() - 1));
   }
-  const std::shared_ptr<Counter> counter = make(context, group, options);
+  const std::shared_ptr<Counter> counter = make(windows, group, options);
   const bool is_home = group.my_rank() == options.home;
   WindowOptions window_options;
   window_options.name = "counter";
@@ -39,7 +39,7 @@ Result<std::shared_ptr<Counter>> Counter::create(Context& context, Group& group,
   window_options.internal = true;
   window_options.lacks_memory = options.lacks_memory || counter == nullptr;
   window_options.promises = promise_single_element;
-  Result<WindowObject*> object = context.allocate_window(group, is_home ? word_bytes : 0, window_options);
+  Result<WindowObject*> object = windows.allocate(group, is_home ? word_bytes : 0, window_options);
   if (!object.is_ok()) return object.take_status();
   counter->object_ = object.value();
   counter->window_ = object.value()->window.get();
@@ -47,9 +47,9 @@ Result<std::shared_ptr<Counter>> Counter::create(Context& context, Group& group,
 }
 
 // Null where there is no memory.
-std::shared_ptr<Counter> Counter::make(Context& context, Group& group, const Options& options) noexcept {
+std::shared_ptr<Counter> Counter::make(Windows& windows, Group& group, const Options& options) noexcept {
   try {
-    return std::shared_ptr<Counter>(new Counter(context, group, options));
+    return std::shared_ptr<Counter>(new Counter(windows, group, options));
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -83,7 +83,7 @@ Status Counter::free() {
     if (Status status = window_->all_locks().unlock(); !status.is_ok()) return status;
     is_open_.store(false, std::memory_order_relaxed);
   }
-  return context_.free_window(object_);
+  return windows_.free(object_);
 }
 
 Result<std::uint64_t> Counter::next() { return options_.kind == CounterKind::strict ? next_strict() : next_leased(); }

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "base/status.hpp"
-#include "runtime/context.hpp"
+#include "runtime/windows.hpp"
 
 namespace farsum {
 
@@ -23,7 +23,7 @@ class Counter {
   };
 
   // Collective.
-  static Result<std::shared_ptr<Counter>> create(Context& context, Group& group, const Options& options);
+  static Result<std::shared_ptr<Counter>> create(Windows& windows, Group& group, const Options& options);
   // Any thread.
   Result<std::uint64_t> next();
   // Collective.
@@ -31,15 +31,15 @@ class Counter {
   Status free();
 
  private:
-  Counter(Context& context, Group& group, const Options& options)
-      : context_(context), group_(group), options_(options) {}
-  static std::shared_ptr<Counter> make(Context& context, Group& group, const Options& options) noexcept;
+  Counter(Windows& windows, Group& group, const Options& options)
+      : windows_(windows), group_(group), options_(options) {}
+  static std::shared_ptr<Counter> make(Windows& windows, Group& group, const Options& options) noexcept;
   Status begin();
   Result<std::uint64_t> next_strict();
   Result<std::uint64_t> next_leased();
   Status fetch_add(std::uint64_t amount, std::uint64_t& old);
 
-  Context& context_;
+  Windows& windows_;
   Group& group_;
   Options options_;
   WindowObject* object_ = nullptr;

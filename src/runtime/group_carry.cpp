@@ -4,7 +4,6 @@
 
 #include "base/units.hpp"
 #include "collectives/node_rounds.hpp"
-#include "runtime/context.hpp"
 
 namespace farsum {
 
@@ -84,35 +83,5 @@ void GroupCarry::ring(std::uint32_t member_here) { parts_.transport.ring(here_[m
 void GroupCarry::hand_over() { parts_.network.hand_over(); }
 
 void GroupCarry::count_under_way(int more) { parts_.carries.count_under_way(*listed_, more); }
-
-// What is carried of a group has a block of its own, which the first call asks for: groups without such calls have
-// none.
-Result<Carry*> Context::carry_of(Group& group) {
-  GroupCarry* carried = group.carried();
-  if (carried == nullptr) {
-    std::vector<std::uint32_t> here;
-    for (const std::uint32_t member : group.places().here)
-      here.push_back(membership_.here.place_of(group.ranks()[member]));
-    // A rank that speaks for no node of several sends nothing.
-    TeamPost& post = group.carried_post() != nullptr ? static_cast<TeamPost&>(*group.carried_post()) : *exchange_;
-    carried = &group.set_carried(std::make_unique<GroupCarry>(
-        GroupCarry::Parts{*membership_.segment, id_in_segment(), *transport_, *network_, carries_}, std::move(here),
-        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, post, *waiter_, reduce_degree(group.places().nodes()),
-                       settings().reduce_order}));
-  }
-  if (carried->is_open()) return &carried->carry();
-  if (Status status = start_agent(); !status.is_ok()) return status;
-  if (Status status = carried->open(group.carried_anchor()); !status.is_ok()) return status;
-  return &carried->carry();
-}
-
-// When no member has a call under way: all have come to the end of the group. Each departs, for it does not know
-// whether another one has a block.
-void Context::leave_carried(Group& group) {
-  if (group.carried() != nullptr) group.carried()->give_back();
-  const auto here = static_cast<std::uint32_t>(group.places().here.size());
-  CarriedAnchor& anchor = group.carried_anchor();
-  if (GroupCarry::depart(anchor, here)) give_back(GroupCarry::block_of(anchor, here));
-}
 
 }  // namespace farsum

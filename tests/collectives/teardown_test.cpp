@@ -107,7 +107,7 @@ TEST(Teardown, in_different_orders_leaves_each_ranks_memory_until_the_last_has_c
     const std::uint64_t before = context.segment().heap().allocated_bytes();
     std::vector<WindowObject*> windows;
     for (int index = 0; index < 3; ++index) {
-      Result<WindowObject*> made = context.allocate_window(context.world(), 8192, {});
+      Result<WindowObject*> made = context.windows().allocate(context.world(), 8192, {});
       ASSERT_TRUE(made.is_ok());
       windows.push_back(made.value());
     }
@@ -116,14 +116,14 @@ TEST(Teardown, in_different_orders_leaves_each_ranks_memory_until_the_last_has_c
       // Whoever has left this window before must not have taken its memory along.
       EXPECT_EQ(*window->memory, std::byte{0});
       *window->memory = std::byte{7};
-      ASSERT_GOOD(context.free_window(window));
+      ASSERT_GOOD(context.windows().free(window));
     }
     ASSERT_GOOD(context.world().team().barrier("test"));
     // A next window sees that all have departed.
-    Result<WindowObject*> last = context.allocate_window(context.world(), 64, {});
+    Result<WindowObject*> last = context.windows().allocate(context.world(), 64, {});
     ASSERT_TRUE(last.is_ok());
     EXPECT_EQ(*last.value()->memory, std::byte{0});
-    ASSERT_GOOD(context.free_window(last.value()));
+    ASSERT_GOOD(context.windows().free(last.value()));
     ASSERT_GOOD(context.world().team().barrier("test"));
     EXPECT_EQ(context.segment().heap().allocated_bytes(), before);
     ASSERT_GOOD(context.world().team().barrier("test"));
@@ -137,7 +137,7 @@ TEST(Teardown, of_several_windows_by_several_threads_at_once_mixes_nothing_up) {
     for (int round = 0; round < 20; ++round) {
       std::array<WindowObject*, window_count> windows{};
       for (WindowObject*& window : windows) {
-        Result<WindowObject*> made = context.allocate_window(context.world(), 64, {});
+        Result<WindowObject*> made = context.windows().allocate(context.world(), 64, {});
         ASSERT_TRUE(made.is_ok());
         window = made.value();
       }
@@ -156,7 +156,7 @@ TEST(Teardown, of_several_windows_by_several_threads_at_once_mixes_nothing_up) {
             EXPECT_EQ(words[0], turn);
             EXPECT_GOOD(object->window->fence(true, true));
           }
-          EXPECT_GOOD(context.free_window(object));
+          EXPECT_GOOD(context.windows().free(object));
         });
       }
       for (std::thread& thread : threads) thread.join();

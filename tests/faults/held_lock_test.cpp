@@ -53,7 +53,7 @@ std::uint64_t target_table_lock(Scene& scene) { return table_lock_of(scene, scen
 std::uint64_t mutex_lock(Scene& scene) {
   // The second mutex of rank 0.
   const Mutexes& mutexes = *capi::global().mutexes.find(scene.mutex.bits)->mutexes;
-  return offset_of(&mutexes.object->window->parts().shared[0].lock(2));
+  return offset_of(&mutexes.object().window->parts().shared[0].lock(2));
 }
 // What a rank leaves for the roots of its reduces, and for those whom it tells something.
 std::uint64_t own_handover(Scene& scene) {

@@ -80,16 +80,16 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
     Group& world = me.context.world();
     const std::uint64_t bytes = words_of_a_part * 8;
     Result<WindowObject*> made = kind == Memory::adopted
-                                     ? me.context.adopt_window(world, blocks[me.rank].data(), bytes, options)
-                                 : kind == Memory::dynamic ? me.context.create_dynamic_window(world, options)
-                                                           : me.context.allocate_window(world, bytes, options);
+                                     ? me.context.windows().adopt(world, blocks[me.rank].data(), bytes, options)
+                                 : kind == Memory::dynamic ? me.context.windows().create_dynamic(world, options)
+                                                           : me.context.windows().allocate(world, bytes, options);
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     Window& window = *made.value()->window;
     if (kind == Memory::dynamic) {
       // In two regions that touch.
       auto* const block = reinterpret_cast<std::byte*>(blocks[me.rank].data());
-      ASSERT_GOOD(me.context.attach(*made.value(), block, bytes / 2));
-      ASSERT_GOOD(me.context.attach(*made.value(), block + bytes / 2, bytes - bytes / 2));
+      ASSERT_GOOD(me.context.windows().attach(*made.value(), block, bytes / 2));
+      ASSERT_GOOD(me.context.windows().attach(*made.value(), block + bytes / 2, bytes - bytes / 2));
       ASSERT_GOOD(world.team().barrier("test"));
     }
     ASSERT_GOOD(window.all_locks().lock());
@@ -141,7 +141,7 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
                                  : reinterpret_cast<const std::uint64_t*>(made.value()->memory);
     for (std::size_t k = 0; k < words_of_a_part; ++k)
       ASSERT_EQ(held[k], added[me.rank * words_of_a_part + k]) << "word " << k;
-    ASSERT_GOOD(me.context.free_window(made.value()));
+    ASSERT_GOOD(me.context.windows().free(made.value()));
   };
   which.nodes.empty() ? run_in_process(which.settings, update) : run_on_nodes(which.nodes, which.settings, update);
 }
@@ -160,7 +160,7 @@ TEST_P(SynchronisationOn, orders_plain_memory_between_origin_and_target) {
   // The targets read and write their own memory without atomics: only epochs stand between that and the origins' puts.
   run_in_process(ranks_on(GetParam(), 3), [](InProcessRank me) {
     Group& world = me.context.world();
-    Result<WindowObject*> made = me.context.allocate_window(world, 3 * 8, {});
+    Result<WindowObject*> made = me.context.windows().allocate(world, 3 * 8, {});
     ASSERT_TRUE(made.is_ok());
     Window& window = *made.value()->window;
     auto* const words = reinterpret_cast<std::uint64_t*>(made.value()->memory);
@@ -187,7 +187,7 @@ TEST_P(SynchronisationOn, orders_plain_memory_between_origin_and_target) {
       ASSERT_EQ(words[before], round);
       words[before] = 0;
     }
-    ASSERT_GOOD(me.context.free_window(made.value()));
+    ASSERT_GOOD(me.context.windows().free(made.value()));
   });
 }
 
@@ -195,8 +195,8 @@ TEST_P(SynchronisationOn, excludes_under_locks_and_mutexes) {
   std::uint64_t under_mutex = 0;
   run_in_process(ranks_on(GetParam(), 3), [&](InProcessRank me) {
     Group& world = me.context.world();
-    Result<WindowObject*> made = me.context.allocate_window(world, 8, {});
-    Result<Mutexes*> mutexes = me.context.create_mutexes(world, 2);
+    Result<WindowObject*> made = me.context.windows().allocate(world, 8, {});
+    Result<Mutexes*> mutexes = me.context.mutexes().create(world, 2);
     ASSERT_TRUE(made.is_ok() && mutexes.is_ok());
     Window& window = *made.value()->window;
     for (int i = 0; i < 60; ++i) {
@@ -208,17 +208,17 @@ TEST_P(SynchronisationOn, excludes_under_locks_and_mutexes) {
       ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 0, 1, ops::Operator::replace, &value), 1,
                                  Completion::blocking, nullptr));
       ASSERT_GOOD(window.locks().unlock(1));
-      ASSERT_GOOD(me.context.lock(*mutexes.value(), 2, 1));
+      ASSERT_GOOD(mutexes.value()->lock(2, 1));
       ++under_mutex;
-      ASSERT_GOOD(me.context.unlock(*mutexes.value(), 2, 1));
+      ASSERT_GOOD(mutexes.value()->unlock(2, 1));
     }
     ASSERT_GOOD(world.team().barrier("test"));
     EXPECT_EQ(under_mutex, 180u);
     if (me.rank == 1) {
       EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(made.value()->memory), 180u);
     }
-    ASSERT_GOOD(me.context.free_mutexes(mutexes.value()));
-    ASSERT_GOOD(me.context.free_window(made.value()));
+    ASSERT_GOOD(me.context.mutexes().free(mutexes.value()));
+    ASSERT_GOOD(me.context.windows().free(made.value()));
   });
 }
 
@@ -226,7 +226,7 @@ TEST_P(SynchronisationOn, tells_with_a_notification_that_the_data_is_there) {
   run_in_process(ranks_on(GetParam(), 2), [](InProcessRank me) {
     constexpr std::size_t count = 3000;
     Group& world = me.context.world();
-    Result<WindowObject*> made = me.context.allocate_window(world, count * 8, {});
+    Result<WindowObject*> made = me.context.windows().allocate(world, count * 8, {});
     ASSERT_TRUE(made.is_ok());
     Window& window = *made.value()->window;
     const auto* const words = reinterpret_cast<const std::uint64_t*>(made.value()->memory);
@@ -248,7 +248,7 @@ TEST_P(SynchronisationOn, tells_with_a_notification_that_the_data_is_there) {
       ASSERT_GOOD(window.flush_one_target(1 - me.rank));
     }
     ASSERT_GOOD(window.all_locks().unlock());
-    ASSERT_GOOD(me.context.free_window(made.value()));
+    ASSERT_GOOD(me.context.windows().free(made.value()));
   });
 }
 
@@ -262,7 +262,7 @@ TEST_P(CountersOf, hand_out_each_ticket_once_to_several_threads_of_each_rank) {
     Counter::Options options;
     options.kind = GetParam();
     options.limit = limit;
-    Result<std::shared_ptr<Counter>> counter = Counter::create(me.context, me.context.world(), options);
+    Result<std::shared_ptr<Counter>> counter = Counter::create(me.context.windows(), me.context.world(), options);
     ASSERT_TRUE(counter.is_ok());
     const auto take = [&] {
       for (;;) {
@@ -302,7 +302,7 @@ TEST(ContextTest, writes_an_element_of_user_memory_only_where_it_changes) {
   ReadOnlyWord word;
   run_in_process(ranks_on(PathChoice::attach, 2), [&](InProcessRank me) {
     Group& world = me.context.world();
-    Result<WindowObject*> made = me.context.adopt_window(world, word.get(), me.rank == 0 ? 8 : 0, {});
+    Result<WindowObject*> made = me.context.windows().adopt(world, word.get(), me.rank == 0 ? 8 : 0, {});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     Window& window = *made.value()->window;
     ASSERT_GOOD(window.all_locks().lock());
@@ -329,7 +329,7 @@ TEST(ContextTest, writes_an_element_of_user_memory_only_where_it_changes) {
       EXPECT_EQ(add(1, found).code(), Code::unreachable);
     }
     ASSERT_GOOD(window.all_locks().unlock());
-    ASSERT_GOOD(me.context.free_window(made.value()));
+    ASSERT_GOOD(me.context.windows().free(made.value()));
   });
   EXPECT_EQ(*word.get(), 5u);
 }
@@ -340,7 +340,7 @@ TEST(ContextTest, updates_an_element_of_user_memory_with_less_to_look_at_where_i
   std::array<std::uint64_t, 3> words = {1, 2, 3};
   run_in_process(ranks_on(PathChoice::automatic, 2), [&](InProcessRank me) {
     Group& world = me.context.world();
-    Result<WindowObject*> made = me.context.adopt_window(world, words.data(), me.rank == 0 ? sizeof words : 0, {});
+    Result<WindowObject*> made = me.context.windows().adopt(world, words.data(), me.rank == 0 ? sizeof words : 0, {});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     Window& window = *made.value()->window;
     EXPECT_FALSE(window.may_update_by_copy(0, 0, ElementType::uint64, Operator::sum)) << "in no epoch";
@@ -371,7 +371,7 @@ TEST(ContextTest, updates_an_element_of_user_memory_with_less_to_look_at_where_i
       EXPECT_EQ(window.traffic_to(0).operations, 4u);
     }
     ASSERT_GOOD(window.all_locks().unlock());
-    ASSERT_GOOD(me.context.free_window(made.value()));
+    ASSERT_GOOD(me.context.windows().free(made.value()));
   });
   EXPECT_EQ(words, (std::array<std::uint64_t, 3>{1, 12, 10}));
 }
@@ -382,18 +382,18 @@ TEST(ContextTest, gives_all_memory_of_windows_groups_and_mutexes_back) {
     std::vector<std::uint64_t> block(512);
     const auto make_and_free = [&](int rounds) {
       for (int i = 0; i < rounds; ++i) {
-        Result<WindowObject*> made = i % 3 == 0   ? me.context.allocate_window(world, 100'000 * (me.rank + 1), {})
-                                     : i % 3 == 1 ? me.context.adopt_window(world, block.data(), 4096, {})
-                                                  : me.context.create_dynamic_window(world, {});
+        Result<WindowObject*> made = i % 3 == 0   ? me.context.windows().allocate(world, 100'000 * (me.rank + 1), {})
+                                     : i % 3 == 1 ? me.context.windows().adopt(world, block.data(), 4096, {})
+                                                  : me.context.windows().create_dynamic(world, {});
         ASSERT_TRUE(made.is_ok());
-        ASSERT_GOOD(me.context.free_window(made.value()));
+        ASSERT_GOOD(me.context.windows().free(made.value()));
       }
-      Result<Group*> group = me.context.create_group(world, std::array<std::uint32_t, 2>{1, 0});
+      Result<Group*> group = me.context.groups().create(world, std::array<std::uint32_t, 2>{1, 0});
       ASSERT_TRUE(group.is_ok());
-      ASSERT_GOOD(me.context.free_group(group.value()));
-      Result<Mutexes*> mutexes = me.context.create_mutexes(world, 5);
+      ASSERT_GOOD(me.context.groups().free(group.value()));
+      Result<Mutexes*> mutexes = me.context.mutexes().create(world, 5);
       ASSERT_TRUE(mutexes.is_ok());
-      ASSERT_GOOD(me.context.free_mutexes(mutexes.value()));
+      ASSERT_GOOD(me.context.mutexes().free(mutexes.value()));
       ASSERT_GOOD(world.team().barrier("test"));
     };
     make_and_free(3);
@@ -410,9 +410,9 @@ TEST(ContextTest, lets_disjoint_groups_make_windows_at_once) {
     const std::vector<std::uint32_t> members =
         me.rank < 2 ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{3, 2};
     for (int round = 0; round < 10; ++round) {
-      Result<Group*> group = me.context.create_group(me.context.world(), members);
+      Result<Group*> group = me.context.groups().create(me.context.world(), members);
       ASSERT_TRUE(group.is_ok());
-      Result<WindowObject*> made = me.context.allocate_window(*group.value(), 4096, {});
+      Result<WindowObject*> made = me.context.windows().allocate(*group.value(), 4096, {});
       ASSERT_TRUE(made.is_ok());
       Window& window = *made.value()->window;
       ASSERT_GOOD(window.fence(false, true));
@@ -423,15 +423,15 @@ TEST(ContextTest, lets_disjoint_groups_make_windows_at_once) {
       }
       ASSERT_GOOD(window.fence(true, false));
       EXPECT_EQ(reinterpret_cast<const std::uint64_t*>(made.value()->memory)[1], 2u);
-      ASSERT_GOOD(me.context.free_window(made.value()));
-      ASSERT_GOOD(me.context.free_group(group.value()));
+      ASSERT_GOOD(me.context.windows().free(made.value()));
+      ASSERT_GOOD(me.context.groups().free(group.value()));
     }
   });
 }
 
 TEST(ContextTest, keeps_what_threads_gather_apart_by_operator) {
   run_in_process(ranks_on(PathChoice::aggregated, 2), [](InProcessRank me) {
-    Result<WindowObject*> made = me.context.allocate_window(me.context.world(), 64, {});
+    Result<WindowObject*> made = me.context.windows().allocate(me.context.world(), 64, {});
     ASSERT_TRUE(made.is_ok());
     Window& window = *made.value()->window;
     ASSERT_GOOD(window.all_locks().lock());
@@ -456,7 +456,7 @@ TEST(ContextTest, keeps_what_threads_gather_apart_by_operator) {
       EXPECT_EQ(words[1], 0u);
       EXPECT_EQ(words[2], 1u);
     }
-    ASSERT_GOOD(me.context.free_window(made.value()));
+    ASSERT_GOOD(me.context.windows().free(made.value()));
   });
 }
 

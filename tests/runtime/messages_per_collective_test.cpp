@@ -35,7 +35,7 @@ void carry_sum(const InProcessRank& self, Group& group, Carry& carry) {
 // Letters alone, which nobody answers: so many of each rank a call.
 void expect_letters_of(InProcessRank self, Group& group, const std::vector<std::uint64_t>& of_rank) {
   constexpr std::uint64_t calls = 9;
-  Result<Carry*> carry = self.context.carry_of(group);
+  Result<Carry*> carry = self.context.groups().carry_of(group);
   ASSERT_TRUE(carry.is_ok());
   carry_sum(self, group, *carry.value());
   const std::uint64_t letters = self.context.letter_desk().sent();
@@ -51,10 +51,10 @@ void expect_letters(const std::vector<std::uint32_t>& node_of, const std::vector
     expect_letters_of(self, self.context.world(), of_rank);
     std::vector<std::uint32_t> all(node_of.size());
     std::iota(all.begin(), all.end(), 0u);
-    Result<Group*> group = self.context.create_group(self.context.world(), all);
+    Result<Group*> group = self.context.groups().create(self.context.world(), all);
     ASSERT_TRUE(group.is_ok());
     expect_letters_of(self, *group.value(), of_rank);
-    ASSERT_GOOD(self.context.free_group(group.value()));
+    ASSERT_GOOD(self.context.groups().free(group.value()));
   });
 }
 

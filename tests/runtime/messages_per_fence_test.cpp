@@ -13,7 +13,7 @@ using test::InProcessRank;
 // The first rank of each node tells those of all others.
 void expect_messages(const std::vector<std::uint32_t>& node_of, const std::vector<std::uint64_t>& of_rank) {
   test::run_on_nodes(node_of, Settings(), [&](InProcessRank self) {
-    Result<WindowObject*> made = self.context.allocate_window(self.context.world(), 64, {});
+    Result<WindowObject*> made = self.context.windows().allocate(self.context.world(), 64, {});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     WindowObject* const object = made.value();
     Window& window = *object->window;
@@ -23,7 +23,7 @@ void expect_messages(const std::vector<std::uint32_t>& node_of, const std::vecto
     ASSERT_GOOD(window.fence(true, true));
     EXPECT_EQ(self.context.statistics().messages_sent - before, 2 * of_rank[self.rank]) << "rank " << self.rank;
     ASSERT_GOOD(window.fence(true, false));
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 

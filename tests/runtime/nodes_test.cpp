@@ -25,7 +25,7 @@ namespace {
 const std::vector<std::uint32_t> two_and_two = {0, 1, 0, 1};
 
 Window& allocate(InProcessRank self, std::uint64_t bytes, WindowObject*& object, const WindowOptions& options = {}) {
-  Result<WindowObject*> made = self.context.allocate_window(self.context.world(), bytes, options);
+  Result<WindowObject*> made = self.context.windows().allocate(self.context.world(), bytes, options);
   if (!made.is_ok()) {
     ADD_FAILURE() << made.take_status().text();
     std::abort();
@@ -111,7 +111,7 @@ TEST(OverNodes, reductions_go_in_a_tree_of_the_degree_that_rank_0_has) {
     for (std::size_t rank = 0; rank < settings.size(); ++rank) settings[rank].reduce_degree = 2 + rank;
     settings[0].reduce_degree = degree;
     run_on_nodes(node_of, settings, [&](InProcessRank self) {
-      EXPECT_EQ(self.context.reduce_degree(5), degree);
+      EXPECT_EQ(self.context.teams().reduce_degree(5), degree);
       sum_often(self);
     });
   }
@@ -129,9 +129,9 @@ TEST(OverNodes, reductions_go_in_the_tree_that_the_model_of_rank_0_chooses) {
     settings[0].model = folder;
     settings[0].reduce_model = use;
     run_on_nodes(node_of, settings, [&](InProcessRank self) {
-      EXPECT_EQ(self.context.tree_rule().has_table, use == ReduceModel::automatic ? 1U : 0U);
-      EXPECT_EQ(self.context.reduce_degree(5), use == ReduceModel::automatic ? 2U : 0U);
-      EXPECT_EQ(self.context.reduce_degree(2), 0U);
+      EXPECT_EQ(self.context.teams().trees().has_table, use == ReduceModel::automatic ? 1U : 0U);
+      EXPECT_EQ(self.context.teams().reduce_degree(5), use == ReduceModel::automatic ? 2U : 0U);
+      EXPECT_EQ(self.context.teams().reduce_degree(2), 0U);
       sum_often(self);
     });
   }
@@ -184,7 +184,7 @@ TEST_P(OverNodesOn, ranks_sum_into_each_other) {
     meet(self);
     for (std::uint32_t target = 0; target < 4; ++target) EXPECT_EQ(word_at(window, target, 8), 400u);
     ASSERT_GOOD(window.all_locks().unlock());
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 
@@ -230,7 +230,7 @@ TEST(OverNodes, an_exclusive_lock_is_one_for_all) {
       EXPECT_EQ(word_at(window, target, 0), 4u * times);
       ASSERT_GOOD(window.locks().unlock(target));
     }
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 
@@ -241,12 +241,12 @@ void run_with_locks(const std::vector<std::uint32_t>& nodes, Body&& body) {
     WindowObject *object = nullptr, *other_object = nullptr;
     Window& window = allocate(self, 64, object);
     Window& other = allocate(self, 64, other_object);
-    Result<Mutexes*> made = self.context.create_mutexes(self.context.world(), 1);
+    Result<Mutexes*> made = self.context.mutexes().create(self.context.world(), 1);
     ASSERT_TRUE(made.is_ok());
     body(self, window, other, *made.value());
-    ASSERT_GOOD(self.context.free_mutexes(made.value()));
-    ASSERT_GOOD(self.context.free_window(other_object));
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.mutexes().free(made.value()));
+    ASSERT_GOOD(self.context.windows().free(other_object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 
@@ -259,9 +259,9 @@ TEST(OverNodes, locks_that_all_take_in_one_order_are_all_granted) {
       ASSERT_GOOD(window.locks().lock(0, LockMode::exclusive));
       ASSERT_GOOD(window.locks().lock(1, LockMode::exclusive));
       ASSERT_GOOD(other.locks().lock(0, i % 2 == 0 ? LockMode::exclusive : LockMode::shared));
-      ASSERT_GOOD(self.context.lock(mutexes, 1, 0));
+      ASSERT_GOOD(mutexes.lock(1, 0));
       for (const std::uint32_t target : {0u, 1u}) put_word(window, target, 0, word_at(window, target, 0) + 1);
-      ASSERT_GOOD(self.context.unlock(mutexes, 1, 0));
+      ASSERT_GOOD(mutexes.unlock(1, 0));
       ASSERT_GOOD(other.locks().unlock(0));
       ASSERT_GOOD(window.locks().unlock(1));
       ASSERT_GOOD(window.locks().unlock(0));
@@ -295,11 +295,11 @@ TEST(OverNodes, no_lock_is_taken_before_one_that_was_asked_for_is_held) {
         waiting = &self.context;
         ASSERT_GOOD(next == Next::lock       ? other.locks().lock(0, LockMode::exclusive)
                     : next == Next::lock_all ? other.all_locks().lock()
-                                             : self.context.lock(mutexes, 0, 0));
+                                             : mutexes.lock(0, 0));
         EXPECT_TRUE(is_given_back);
         ASSERT_GOOD(next == Next::lock       ? other.locks().unlock(0)
                     : next == Next::lock_all ? other.all_locks().unlock()
-                                             : self.context.unlock(mutexes, 0, 0));
+                                             : mutexes.unlock(0, 0));
         ASSERT_GOOD(window.locks().unlock(1));
       } else {
         while (waiting == nullptr) std::this_thread::yield();
@@ -347,8 +347,8 @@ TEST(OverNodes, a_lock_that_is_waited_for_does_not_keep_the_agent_awake) {
       meet(self);
     }
     ASSERT_GOOD(window.all_locks().unlock());
-    ASSERT_GOOD(self.context.free_window(locked_object));
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.windows().free(locked_object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 
@@ -382,7 +382,7 @@ TEST(OverNodes, a_rank_is_connected_when_it_is_first_asked_for_something) {
     EXPECT_EQ(network().connections, 2u);
     EXPECT_EQ(network().strangers + network().refused, 0u);
     meet(self);
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 
@@ -392,16 +392,16 @@ TEST(OverNodes, mutexes_are_one_for_all) {
   constexpr std::uint64_t times = 40;
   std::array<std::array<std::uint64_t, threads>, targets> words{};
   run_on_nodes(two_and_two, Settings(), [&words](InProcessRank self) {
-    Result<Mutexes*> made = self.context.create_mutexes(self.context.world(), threads + self.rank);
+    Result<Mutexes*> made = self.context.mutexes().create(self.context.world(), threads + self.rank);
     ASSERT_TRUE(made.is_ok());
     Mutexes& mutexes = *made.value();
-    EXPECT_EQ(mutexes.counts, (std::vector<std::uint32_t>{2, 3, 4, 5}));
+    EXPECT_EQ(mutexes.counts(), (std::vector<std::uint32_t>{2, 3, 4, 5}));
     const auto count = [&](std::uint32_t index) {
       for (std::uint64_t i = 0; i < times * targets; ++i) {
         const auto target = static_cast<std::uint32_t>(i % targets);
-        ASSERT_GOOD(self.context.lock(mutexes, target, index));
+        ASSERT_GOOD(mutexes.lock(target, index));
         ++words[target][index];
-        ASSERT_GOOD(self.context.unlock(mutexes, target, index));
+        ASSERT_GOOD(mutexes.unlock(target, index));
       }
     };
     std::thread other([&] { count(1); });
@@ -411,7 +411,7 @@ TEST(OverNodes, mutexes_are_one_for_all) {
     for (const auto& of_target : words) {
       for (const std::uint64_t word : of_target) EXPECT_EQ(word, 4 * times);
     }
-    ASSERT_GOOD(self.context.free_mutexes(&mutexes));
+    ASSERT_GOOD(self.context.mutexes().free(&mutexes));
   });
 }
 
@@ -430,10 +430,10 @@ void attend_during(Body&& body) {
     }
     bool attends = false;
     while (self.rank == 0 && done < others)
-      attends = attends ? self.context.attend() : self.context.begin_attending().is_ok();
-    if (self.rank == 0) self.context.end_attending();
+      attends = attends ? self.context.attending().attend() : self.context.attending().begin().is_ok();
+    if (self.rank == 0) self.context.attending().end();
     meet(self);
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 
@@ -474,7 +474,7 @@ TEST(OverNodes, an_agent_that_never_sleeps_is_not_stood_in_for) {
   Settings settings;
   settings.agent = AgentMode::dedicated;
   run_on_nodes({0, 1}, settings,
-               [](InProcessRank self) { EXPECT_EQ(self.context.begin_attending().code(), Code::unsupported); });
+               [](InProcessRank self) { EXPECT_EQ(self.context.attending().begin().code(), Code::unsupported); });
 }
 
 // The short way of an update that nobody waits for does what the long way does, or leaves it alone.
@@ -518,7 +518,7 @@ TEST(OverNodes, updates_of_remote_elements_are_done_in_order_or_not_at_all) {
     meet(self);
     EXPECT_EQ(word_at(window, other, 8), times - 1);
     ASSERT_GOOD(window.all_locks().unlock());
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 
@@ -537,7 +537,7 @@ TEST(OverNodes, fences_separate_what_ranks_put) {
       ASSERT_GOOD(window.fence(true, true));
     }
     ASSERT_GOOD(window.fence(true, false));
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 
@@ -565,7 +565,7 @@ TEST(OverNodes, posts_and_completes_reach_both_kinds_of_ranks) {
       ASSERT_GOOD(window.posts().wait());
       for (const std::uint32_t other : others) EXPECT_EQ(memory[other], round * 10 + other);
     }
-    ASSERT_GOOD(self.context.free_window(object));
+    ASSERT_GOOD(self.context.windows().free(object));
   });
 }
 
@@ -573,7 +573,7 @@ TEST_P(OverNodesOn, long_operations_arrive_whole) {
   run_on_nodes({0, 1}, on_path(GetParam()), [](InProcessRank self) {
     constexpr std::size_t words = 300'000;
     std::vector<std::uint64_t> memory(words), mine(words), back(words);
-    Result<WindowObject*> made = self.context.adopt_window(self.context.world(), memory.data(), words * 8, {});
+    Result<WindowObject*> made = self.context.windows().adopt(self.context.world(), memory.data(), words * 8, {});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     Window& window = *made.value()->window;
     for (std::size_t i = 0; i < words; ++i) mine[i] = i * (self.rank + 1);
@@ -589,17 +589,17 @@ TEST_P(OverNodesOn, long_operations_arrive_whole) {
     ASSERT_GOOD(window.flush_every_target());
     for (std::size_t i = 0; i < words; ++i) ASSERT_EQ(back[i], 2 * i * (self.rank + 1));
     ASSERT_GOOD(window.all_locks().unlock());
-    ASSERT_GOOD(self.context.free_window(made.value()));
+    ASSERT_GOOD(self.context.windows().free(made.value()));
   });
 }
 
 TEST_P(OverNodesOn, memory_that_is_attached_later_is_reached) {
   run_on_nodes({0, 1}, on_path(GetParam()), [](InProcessRank self) {
-    Result<WindowObject*> made = self.context.create_dynamic_window(self.context.world(), {});
+    Result<WindowObject*> made = self.context.windows().create_dynamic(self.context.world(), {});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     Window& window = *made.value()->window;
     std::vector<std::uint64_t> memory(8, self.rank + 1);
-    ASSERT_GOOD(self.context.attach(*made.value(), memory.data(), 64));
+    ASSERT_GOOD(self.context.windows().attach(*made.value(), memory.data(), 64));
     const auto mine = reinterpret_cast<std::uintptr_t>(memory.data());
     std::array<std::uint64_t, 2> addresses{};
     ASSERT_GOOD(self.context.world().team().allgather(std::as_bytes(std::span(&mine, 1)),
@@ -619,8 +619,8 @@ TEST_P(OverNodesOn, memory_that_is_attached_later_is_reached) {
     EXPECT_EQ(outside.code(), Code::range) << outside.text();
     ASSERT_GOOD(window.all_locks().unlock());
     meet(self);
-    ASSERT_GOOD(self.context.detach(*made.value(), memory.data()));
-    ASSERT_GOOD(self.context.free_window(made.value()));
+    ASSERT_GOOD(self.context.windows().detach(*made.value(), memory.data()));
+    ASSERT_GOOD(self.context.windows().free(made.value()));
   });
 }
 
@@ -631,18 +631,18 @@ TEST(OverNodes, groups_of_some_ranks_have_windows_of_their_own) {
     const std::vector<std::uint32_t> across =
         self.rank < 2 ? std::vector<std::uint32_t>{1, 0} : std::vector<std::uint32_t>{3, 2};
     for (const auto& list : {members, across}) {
-      Result<Group*> group = self.context.create_group(self.context.world(), list);
+      Result<Group*> group = self.context.groups().create(self.context.world(), list);
       ASSERT_TRUE(group.is_ok()) << group.take_status().text();
       EXPECT_EQ(group.value()->places().is_one_node(), list == members);
-      Result<WindowObject*> made = self.context.allocate_window(*group.value(), 64, {});
+      Result<WindowObject*> made = self.context.windows().allocate(*group.value(), 64, {});
       ASSERT_TRUE(made.is_ok()) << made.take_status().text();
       Window& window = *made.value()->window;
       ASSERT_GOOD(window.fence(false, true));
       put_word(window, 1 - group.value()->my_rank(), 0, self.rank + 7);
       ASSERT_GOOD(window.fence(true, false));
       EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(made.value()->memory), list[1 - group.value()->my_rank()] + 7u);
-      ASSERT_GOOD(self.context.free_window(made.value()));
-      ASSERT_GOOD(self.context.free_group(group.value()));
+      ASSERT_GOOD(self.context.windows().free(made.value()));
+      ASSERT_GOOD(self.context.groups().free(group.value()));
     }
   });
 }
@@ -654,7 +654,7 @@ TEST(OverNodes, teams_come_and_go_while_letters_are_under_way) {
     for (std::uint32_t round = 0; round < rounds; ++round) {
       std::vector<std::uint32_t> list = {0, 1, 2, 3};
       std::rotate(list.begin(), list.begin() + round % 4, list.end());
-      Result<Group*> group = self.context.create_group(self.context.world(), list);
+      Result<Group*> group = self.context.groups().create(self.context.world(), list);
       ASSERT_TRUE(group.is_ok()) << group.take_status().text();
       GroupTeam& team = group.value()->team();
       for (std::uint32_t i = 0; i < round % 12; ++i) {
@@ -662,12 +662,12 @@ TEST(OverNodes, teams_come_and_go_while_letters_are_under_way) {
         ASSERT_GOOD(team.broadcast(std::as_writable_bytes(std::span(&word, 1)), round % 4, "test"));
         ASSERT_EQ(word, round + i);
       }
-      Result<WindowObject*> made = self.context.allocate_window(*group.value(), 64, {});
+      Result<WindowObject*> made = self.context.windows().allocate(*group.value(), 64, {});
       ASSERT_TRUE(made.is_ok()) << made.take_status().text();
       ASSERT_GOOD(made.value()->window->fence(false, true));
       ASSERT_GOOD(made.value()->window->fence(true, false));
-      ASSERT_GOOD(self.context.free_window(made.value()));
-      ASSERT_GOOD(self.context.free_group(group.value()));
+      ASSERT_GOOD(self.context.windows().free(made.value()));
+      ASSERT_GOOD(self.context.groups().free(group.value()));
     }
     const LetterDesk& desk = self.context.letter_desk();
     EXPECT_EQ(desk.unknown(), 0u);

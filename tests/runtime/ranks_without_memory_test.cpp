@@ -125,35 +125,37 @@ Status keep(Result<Value> made, Value& where) {
 }
 
 std::vector<Collective> collectives(OfRank& own, std::uint32_t ranks) {
-  const auto free_window = [&own](InProcessRank me) { return me.context.free_window(own.window); };
+  const auto free_window = [&own](InProcessRank me) { return me.context.windows().free(own.window); };
   const auto allocate = [&own](InProcessRank me) {
-    return keep(me.context.allocate_window(me.context.world(), 4096, {}), own.window);
+    return keep(me.context.windows().allocate(me.context.world(), 4096, {}), own.window);
   };
   return {
       {"allocating a window", nothing, allocate, free_window},
       {"adopting memory", nothing,
        [&own](InProcessRank me) {
-         return keep(me.context.adopt_window(me.context.world(), own.words.data(), 4096, {}), own.window);
+         return keep(me.context.windows().adopt(me.context.world(), own.words.data(), 4096, {}), own.window);
        },
        free_window},
       {"making a dynamic window", nothing,
-       [&own](InProcessRank me) { return keep(me.context.create_dynamic_window(me.context.world(), {}), own.window); },
+       [&own](InProcessRank me) {
+         return keep(me.context.windows().create_dynamic(me.context.world(), {}), own.window);
+       },
        free_window},
       {"agreeing that a window goes", allocate,
-       [&own](InProcessRank me) { return me.context.prepare_free(*own.window); }, free_window, false},
+       [&own](InProcessRank me) { return me.context.windows().prepare_free(*own.window); }, free_window, false},
       {"making a group", nothing,
        [&own, ranks](InProcessRank me) {
          std::array<std::uint32_t, 16> members{};
          for (std::uint32_t i = 0; i < ranks; ++i) members[i] = i ^ 1;
-         return keep(me.context.create_group(me.context.world(), std::span(members).first(ranks)), own.group);
+         return keep(me.context.groups().create(me.context.world(), std::span(members).first(ranks)), own.group);
        },
-       [&own](InProcessRank me) { return me.context.free_group(own.group); }},
+       [&own](InProcessRank me) { return me.context.groups().free(own.group); }},
       {"making mutexes", nothing,
-       [&own](InProcessRank me) { return keep(me.context.create_mutexes(me.context.world(), 2), own.mutexes); },
-       [&own](InProcessRank me) { return me.context.free_mutexes(own.mutexes); }},
+       [&own](InProcessRank me) { return keep(me.context.mutexes().create(me.context.world(), 2), own.mutexes); },
+       [&own](InProcessRank me) { return me.context.mutexes().free(own.mutexes); }},
       {"making a counter", nothing,
        [&own](InProcessRank me) {
-         return keep(Counter::create(me.context, me.context.world(), Counter::Options{}), own.counter);
+         return keep(Counter::create(me.context.windows(), me.context.world(), Counter::Options{}), own.counter);
        },
        [&own](InProcessRank) { return own.counter->free(); }},
   };
@@ -226,7 +228,7 @@ TEST(RanksWithoutMemoryAtTheBegin, leave_none_waiting_and_all_answer_alike) {
 // What rank 1 has open it cannot say, but that it has.
 TEST(RanksWithoutMemoryAtTheEnd, are_waited_for_by_nobody) {
   run_in_process(std::vector<Settings>(3, on_path(PathChoice::automatic)), [](InProcessRank me) {
-    Result<WindowObject*> made = me.context.allocate_window(me.context.world(), 64, {});
+    Result<WindowObject*> made = me.context.windows().allocate(me.context.world(), 64, {});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     if (me.rank == 1) ASSERT_GOOD(made.value()->window->locks().lock(0, LockMode::exclusive));
     if (me.rank == 1) {

@@ -23,30 +23,30 @@ std::vector<Kind> kinds() {
   return {
       {"allocated", 2, 1,
        [](Context& context, std::vector<std::uint64_t>&) {
-         return context.allocate_window(context.world(), 65536, {});
+         return context.windows().allocate(context.world(), 65536, {});
        }},
       {"allocated_of_unequal_parts", 2, 1,
        [](Context& context, std::vector<std::uint64_t>&) {
-         return context.allocate_window(context.world(), context.rank() * 100, {});
+         return context.windows().allocate(context.world(), context.rank() * 100, {});
        }},
       {"contiguous", 2, 1,
        [](Context& context, std::vector<std::uint64_t>&) {
          WindowOptions options;
          options.promises = promise_contiguous_parts;
-         return context.allocate_window(context.world(), 24, options);
+         return context.windows().allocate(context.world(), 24, options);
        }},
       {"dynamic", 2, 1,
        [](Context& context, std::vector<std::uint64_t>&) {
-         return context.create_dynamic_window(context.world(), {});
+         return context.windows().create_dynamic(context.world(), {});
        }},
       {"adopted", 2, 1,
        [](Context& context, std::vector<std::uint64_t>& own) {
-         return context.adopt_window(context.world(), own.data(), 4096, {});
+         return context.windows().adopt(context.world(), own.data(), 4096, {});
        }},
       // Its memory may move only once none drives another runtime.
       {"adopted_and_promotable", 3, 1,
        [](Context& context, std::vector<std::uint64_t>& own) {
-         return context.adopt_window(context.world(), own.data(), promotable_bytes, {});
+         return context.windows().adopt(context.world(), own.data(), promotable_bytes, {});
        }},
   };
 }
@@ -71,10 +71,10 @@ TEST_P(WindowMeetings, are_as_few_as_each_kind_of_window_needs) {
       EXPECT_EQ(node.meetings() - before, kind.meetings_made);
       WindowObject& object = *made.value();
       const std::uint32_t of_its_own = object.team->node().meetings();
-      ASSERT_GOOD(me.context.prepare_free(object));
+      ASSERT_GOOD(me.context.windows().prepare_free(object));
       EXPECT_EQ(object.teardown->meetings(), kind.meetings_freed);
       EXPECT_EQ(object.team->node().meetings(), of_its_own);
-      ASSERT_GOOD(me.context.free_window(&object));
+      ASSERT_GOOD(me.context.windows().free(&object));
       EXPECT_EQ(node.meetings() - before, kind.meetings_made);
     }
   });
@@ -89,7 +89,7 @@ TEST_P(WindowMeetings, end_with_the_first_where_a_rank_refuses) {
       WindowOptions options;
       if (me.rank == refuser) options.refusal = Status(Code::unreachable, "not here");
       const std::uint32_t before = node.meetings();
-      Result<WindowObject*> made = me.context.allocate_window(me.context.world(), 64, options);
+      Result<WindowObject*> made = me.context.windows().allocate(me.context.world(), 64, options);
       ASSERT_FALSE(made.is_ok());
       EXPECT_EQ(made.take_status().code(), Code::unreachable);
       EXPECT_EQ(node.meetings() - before, 1U);
@@ -103,8 +103,8 @@ TEST_P(WindowMeetings, end_with_the_first_where_ranks_ask_for_different_kinds) {
     NodeTeam& node = me.context.world().team().node();
     const std::uint32_t before = node.meetings();
     Group& world = me.context.world();
-    Result<WindowObject*> made =
-        me.rank + 1 == ranks ? me.context.create_dynamic_window(world, {}) : me.context.allocate_window(world, 64, {});
+    Result<WindowObject*> made = me.rank + 1 == ranks ? me.context.windows().create_dynamic(world, {})
+                                                      : me.context.windows().allocate(world, 64, {});
     ASSERT_FALSE(made.is_ok());
     EXPECT_EQ(made.take_status().code(), Code::argument);
     EXPECT_EQ(node.meetings() - before, 1U);
@@ -115,7 +115,7 @@ TEST_P(WindowMeetings, end_with_the_first_where_the_node_has_no_room) {
   run_in_process(std::vector<Settings>(GetParam(), on_path(PathChoice::automatic)), [](InProcessRank me) {
     NodeTeam& node = me.context.world().team().node();
     const std::uint32_t before = node.meetings();
-    Result<WindowObject*> made = me.context.allocate_window(me.context.world(), std::uint64_t{1} << 50, {});
+    Result<WindowObject*> made = me.context.windows().allocate(me.context.world(), std::uint64_t{1} << 50, {});
     ASSERT_FALSE(made.is_ok());
     EXPECT_EQ(made.take_status().code(), Code::no_memory);
     EXPECT_EQ(node.meetings() - before, 1U);

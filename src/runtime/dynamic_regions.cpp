@@ -1,15 +1,15 @@
-// Regions that come to a dynamic window and go: this rank's own table, which others may be reading meanwhile.
+#include "runtime/dynamic_regions.hpp"
+
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "os/memory_map.hpp"
-#include "runtime/window_creation.hpp"
-
 namespace farsum {
+namespace {
+
 // A change of this rank's own table of regions, which others may be reading.
-class Context::TableGuard {
+class TableGuard {
  public:
   TableGuard(RankWindowHead& head, const PeerWatch& watch, Rank me) : head_(head) {
     // A reader that died holding it has changed nothing.
@@ -26,52 +26,53 @@ class Context::TableGuard {
   RankWindowHead& head_;
 };
 
+}  // namespace
+
 // A table that is full moves to a place of twice the size.
-Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count) {
+Status DynamicRegions::make_room(WindowObject& object, std::uint64_t count) {
   const Window::Parts& parts = object.window->parts();
   const std::uint64_t now =
       object.table.bytes == 0 ? parts.shape.most_regions * sizeof(SharedRegion) : object.table.bytes;
   if (count * sizeof(SharedRegion) <= now) return {};
   Result<HeapExtent> made =
-      membership_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), id_in_segment());
+      parts_.node.segment().allocate(std::max(2 * now, count * sizeof(SharedRegion)), parts_.node.id_in_segment());
   if (!made.is_ok()) return made.take_status();
-  if (Status status = membership_.segment->reach(made.value()); !status.is_ok()) {
-    membership_.segment->release(made.value(), id_in_segment());
+  if (Status status = parts_.node.segment().reach(made.value()); !status.is_ok()) {
+    parts_.node.segment().release(made.value(), parts_.node.id_in_segment());
     return status;
   }
   const RankWindow& own = parts.shared[parts.my_rank];
-  auto* const place = reinterpret_cast<SharedRegion*>(membership_.segment->at(made.value().offset));
+  auto* const place = reinterpret_cast<SharedRegion*>(parts_.node.segment().at(made.value().offset));
   {
-    const TableGuard guard(own.head(), *watch_, membership_.rank);
+    const TableGuard guard(own.head(), parts_.watch, parts_.node.rank());
     std::copy(own.regions(), own.regions() + own.head().region_count, place);
     own.head().moved_table = reinterpret_cast<std::byte*>(place) - reinterpret_cast<std::byte*>(&own.head());
   }
-  give_back(std::exchange(object.table, made.value()));
+  parts_.extents.give_back(std::exchange(object.table, made.value()));
   return {};
 }
 
 // Adds regions behind those that are there: readers sort what they copy.
-void Context::publish(WindowObject& object, const std::vector<SharedRegion>& shared,
-                      const std::vector<ExposedRegion>& exposed) {
+void DynamicRegions::publish(WindowObject& object, const DescribedMemory& all) {
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
   RankWindowHead& head = own.head();
   // First what may find no memory.
-  exposures_.add(parts.id, exposed);
-  const TableGuard guard(head, *watch_, membership_.rank);
-  std::copy(shared.begin(), shared.end(), own.regions() + head.region_count);
-  head.region_count += static_cast<std::uint32_t>(shared.size());
+  parts_.exposures.add(parts.id, all.exposed);
+  const TableGuard guard(head, parts_.watch, parts_.node.rank());
+  std::copy(all.shared.begin(), all.shared.end(), own.regions() + head.region_count);
+  head.region_count += static_cast<std::uint32_t>(all.shared.size());
   // Release pairs with the acquire load in RegionTables::read.
   head.table_version.fetch_add(1, std::memory_order_release);
 }
 
 // Takes the regions in [begin, end) out of the table; the last ones take their places.
-void Context::withdraw(WindowObject& object, std::uint64_t begin, std::uint64_t end) {
+void DynamicRegions::withdraw(WindowObject& object, std::uint64_t begin, std::uint64_t end) {
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
   RankWindowHead& head = own.head();
-  exposures_.remove(parts.id, begin, end);
-  const TableGuard guard(head, *watch_, membership_.rank);
+  parts_.exposures.remove(parts.id, begin, end);
+  const TableGuard guard(head, parts_.watch, parts_.node.rank());
   SharedRegion* const regions = own.regions();
   for (std::uint32_t i = head.region_count; i-- > 0;) {
     if (begin <= regions[i].offset && regions[i].offset < end) regions[i] = regions[--head.region_count];
@@ -80,7 +81,7 @@ void Context::withdraw(WindowObject& object, std::uint64_t begin, std::uint64_t 
   head.table_version.fetch_add(1, std::memory_order_release);
 }
 
-Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) {
+Status DynamicRegions::attach(WindowObject& object, void* memory, std::uint64_t bytes) {
   if (!object.dynamic)
     return {Code::argument, "farsum_window_attach: the window is not dynamic; its memory was set when it was made"};
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
@@ -89,11 +90,11 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
     object.attached.emplace(begin, 0);
     return {};
   }
-  Creation wish;
+  WindowWish wish;
   wish.flavour = Flavour::dynamic;
   wish.memory = static_cast<std::byte*>(memory);
   wish.bytes = bytes;
-  if (Status status = look_at_memory(wish, "farsum_window_attach"); !status.is_ok()) return status;
+  if (Status status = parts_.descriptions.look_at(wish, "farsum_window_attach"); !status.is_ok()) return status;
   // Disjoint as they are, only the last that is not empty can reach into this one.
   for (auto earlier = object.attached.lower_bound(begin + bytes); earlier != object.attached.begin();) {
     --earlier;
@@ -105,21 +106,20 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
   }
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
-  std::vector<SharedRegion> shared;
-  std::vector<ExposedRegion> exposed;
-  describe_parts(wish, "attached user memory", shared, exposed);
-  const std::uint64_t count = own.head().region_count + shared.size();
-  if (Status status = make_room_for_regions(object, count); !status.is_ok()) {
+  DescribedMemory all;
+  parts_.descriptions.describe(wish, "attached user memory", all);
+  const std::uint64_t count = own.head().region_count + all.shared.size();
+  if (Status status = make_room(object, count); !status.is_ok()) {
     return {status.code(), fmt::format("farsum_window_attach: with {} regions attached, a table of {}: {}",
                                        object.attached.size(), count, status.text())};
   }
   std::multimap<std::uintptr_t, std::uint64_t> entry = {{begin, bytes}};
-  publish(object, shared, exposed);
+  publish(object, all);
   object.attached.merge(entry);
   return {};
 }
 
-Status Context::detach(WindowObject& object, const void* memory) {
+Status DynamicRegions::detach(WindowObject& object, const void* memory) {
   if (!object.dynamic) return {Code::argument, "farsum_window_detach: the window is not dynamic"};
   const std::lock_guard lock(object.regions_mutex);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);

@@ -1,0 +1,64 @@
+// The groups of this rank: the ranks of its node, those of the job, and what the program makes of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/status.hpp"
+#include "runtime/carried_groups.hpp"
+#include "runtime/group.hpp"
+#include "runtime/group_founding.hpp"
+#include "runtime/group_rounds.hpp"
+#include "runtime/own_node.hpp"
+#include "runtime/team_maker.hpp"
+
+namespace farsum {
+
+class Groups {
+ public:
+  struct Parts {
+    const OwnNode& node;
+    const RemoteNodes& remote_nodes;
+    ThreadWaiter& waiter;
+    TeamExchange& exchange;
+    const TeamMaker& maker;
+    CarriedGroups& carried;
+  };
+  explicit Groups(const Parts& parts);
+
+  // The group of this node's ranks, and where they are the job, the job's. It meets in memory that is there already.
+  void begin_node();
+  // The job's, once it is known whom this rank reaches. The node's ranks meet.
+  Status begin_job();
+  Group& home() { return *home_; }
+  // All ranks. Where ranks of other nodes are not reached, it has no meetings.
+  Group& world() { return *world_; }
+
+  // `lacks_memory`: the caller has found none; then no rank gets the group.
+  Result<Group*> create(Group& parent, std::span<const std::uint32_t> members, bool lacks_memory = false);
+  Status free(Group* group);
+  // By a thread that makes a call of the group that nobody waits for.
+  Result<Carry*> carry_of(Group& group) { return parts_.carried.carry_of(group); }
+  // pending where nobody has waited for a request of this rank's.
+  Status find_open_requests();
+
+ private:
+  std::unique_ptr<Group> group_of_the_node();
+  Status check(ListedRanks& listed) const;
+  std::optional<std::uint64_t> next_round(const ListedRanks& listed);
+  void forget(Group* group);
+
+  Parts parts_;
+  GroupFounding::Parts founding_{parts_.node, parts_.remote_nodes, parts_.waiter, parts_.exchange};
+  std::mutex mutex_;             // guards what follows
+  std::unique_ptr<Group> home_;  // the ranks of this node
+  std::unique_ptr<Group> world_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  GroupRounds rounds_;
+};
+
+}  // namespace farsum

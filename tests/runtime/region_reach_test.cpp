@@ -1,0 +1,82 @@
+// How memory is described, and how what is described is reached.
+#include "runtime/region_reach.hpp"
+
+#include <sys/mman.h>
+
+#include <vector>
+
+#include "lone_rank.hpp"
+
+namespace farsum::test {
+namespace {
+
+class RegionReachTest : public testing::Test {
+ protected:
+  WindowWish wish_of(void* memory, std::uint64_t bytes) {
+    WindowWish wish;
+    wish.flavour = Flavour::adopted;
+    wish.memory = static_cast<std::byte*>(memory);
+    wish.bytes = bytes;
+    return wish;
+  }
+
+  LoneRankWithWindows rank;
+  std::vector<std::byte> own = std::vector<std::byte>(4096);
+};
+
+TEST_F(RegionReachTest, takes_own_memory_as_it_lies_with_the_note_it_was_described_with) {
+  DescribedMemory all;
+  rank.descriptions.describe(wish_of(own.data(), own.size()), "user memory", all);
+  ASSERT_EQ(all.shared.size(), 1u);
+  ASSERT_EQ(all.exposed.size(), 1u);
+  EXPECT_TRUE(all.exposed[0].guarded) << "the program may free it";
+  const Region region = rank.reach.of_neighbour(0, all.shared[0]);
+  EXPECT_EQ(region.mapped, own.data());
+  EXPECT_EQ(region.bytes, own.size());
+  EXPECT_STREQ(region.note, "user memory");
+  EXPECT_EQ(region.domain.locks, rank.node.block().stripes);
+}
+
+TEST_F(RegionReachTest, has_memory_of_the_node_under_the_locks_of_the_node) {
+  Result<HeapExtent> extent = rank.node.segment().allocate(4096, rank.node.id_in_segment());
+  ASSERT_TRUE(extent.is_ok());
+  std::byte* const memory = rank.node.segment().at(extent.value().offset);
+  EXPECT_TRUE(rank.reach.map(memory, 4096));
+  DescribedMemory all;
+  rank.descriptions.describe(wish_of(memory, 4096), "user memory", all);
+  ASSERT_EQ(all.shared.size(), 1u);
+  const Region region = rank.reach.of_neighbour(0, all.shared[0]);
+  EXPECT_EQ(region.mapped, memory);
+  EXPECT_EQ(region.domain.locks, rank.node.segment().stripes());
+  EXPECT_FALSE(all.exposed[0].guarded);
+  rank.extents.give_back(extent.value());
+}
+
+TEST_F(RegionReachTest, maps_nothing_that_is_not_the_node_s) { EXPECT_FALSE(rank.reach.map(own.data(), own.size())); }
+
+TEST_F(RegionReachTest, finds_out_what_is_only_read_and_what_is_not_there) {
+  constexpr std::size_t page = 4096;
+  void* const mapped = mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  WindowWish wish = wish_of(mapped, 2 * page);
+  EXPECT_TRUE(rank.descriptions.look_at(wish, "test").is_ok());
+  EXPECT_TRUE(wish.read_only);
+  ASSERT_EQ(mprotect(mapped, page, PROT_NONE), 0);
+  wish = wish_of(mapped, 2 * page);
+  EXPECT_TRUE(rank.descriptions.look_at(wish, "test").is_ok());
+  EXPECT_EQ(wish.parts.size(), 2u);
+  ASSERT_EQ(mprotect(mapped, 2 * page, PROT_NONE), 0);
+  wish = wish_of(mapped, 2 * page);
+  EXPECT_EQ(rank.descriptions.look_at(wish, "test").code(), Code::unreachable);
+  munmap(mapped, 2 * page);
+}
+
+// Who has got a model keeps it.
+TEST_F(RegionReachTest, asks_models_that_stay_where_they_are) {
+  const PathModel* const first = &rank.models.at(1);
+  for (std::uint32_t machine = 2; machine < 40; ++machine) rank.models.at(machine);
+  EXPECT_EQ(&rank.models.at(1), first);
+}
+
+}  // namespace
+}  // namespace farsum::test
