@@ -15,10 +15,8 @@
 
 #include "attending.hpp"
 #include "farsum_embed.h"
-#include "guard.hpp"
 #include "setting.h"
 #include "statistics.hpp"
-#include "witness.hpp"
 
 namespace farsum::mpi {
 
@@ -55,32 +53,11 @@ void tell_cause(std::span<char> why) { std::snprintf(why.data(), why.size(), "%s
 // level of thread support is needed.
 void drive_library(void*) { Front::get().progress.drive(); }
 
-// MPI deletes the attributes of COMM_SELF first when it is finalized.
-int shut_down(MPI_Comm, int, void*, void*) {
-  try {
-    report_at_end();
-    Front::get().stop_engine();
-    tell_witness_of_end();
-    return MPI_SUCCESS;
-  } catch (...) {
-    return thrown_at_end("MPI_Finalize");
-  }
-}
-
 }  // namespace
 
 Front::Front() = default;
 
 Front* const Front::the_one = new Front;
-
-// Installed in Init, before the program can install its own: the callbacks run in reverse order, and a program's may
-// free windows.
-void install_shutdown() {
-  int keyval = MPI_KEYVAL_INVALID;
-  if (library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, shut_down, &keyval, nullptr) != MPI_SUCCESS) return;
-  library().Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
-  library().Comm_free_keyval(&keyval);  // lives until the attribute is deleted
-}
 
 void Front::make_self(MPI_Comm comm) {
   if (sessions_only()) {
@@ -152,7 +129,6 @@ Front::Abilities Front::of_all_ranks(MPI_Comm comm, const Job& job, const Abilit
 }
 
 void Front::take_up(MPI_Comm comm, const Job& job) {
-  library().Get_version(&version_, &subversion_);
   library().Comm_group(comm, &context_);
   context_size_ = job.size;
   node_size_ = job.node_size;
@@ -168,7 +144,7 @@ void Front::start_engine(MPI_Comm comm) {
   make_self(comm);
   Job job;
   if (!look_at_job(comm, job)) {
-    say_once("engine", "the one-sided layer stays the MPI library's own: it did not say which ranks share this node");
+    notices.say_once("engine", "the one-sided layer stays the MPI library's own: it did not say which ranks share this node");
     drop_self();
     return;
   }
@@ -190,7 +166,7 @@ void Front::start_engine(MPI_Comm comm) {
     take_up(comm, job);
   } else {
     if (missing != nullptr)
-      say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + missing);
+      notices.say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + missing);
     if (status == FARSUM_OK) (void)farsum_finalize_forced();
     drop_self();
   }
@@ -428,7 +404,7 @@ bool Front::make_acquaintance(MPI_Comm comm, std::vector<unsigned char>& cards) 
   library().Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm);
   if (first == agreed) return true;
   library().Bcast(why.data(), static_cast<int>(why.size()), MPI_CHAR, first % size, comm);
-  say_unreachable(why.data(), rank == 0 ? Voice::aloud : Voice::silent);
+  say_unreachable(why.data(), rank == 0 ? Notices::Voice::aloud : Notices::Voice::silent);
   return false;
 }
 
@@ -540,25 +516,12 @@ bool Front::make_group(const std::vector<int>& ranks, std::size_t index, farsum_
   return farsum_group_create(farsum_world(), ranks.data(), static_cast<int>(ranks.size()), group) == FARSUM_OK;
 }
 
-std::vector<std::string> Front::said() {
-  std::vector<std::string> sentences;
-  const std::lock_guard lock(said_mutex_);
-  for (const auto& [kind, sentence] : said_) sentences.push_back(sentence);
-  return sentences;
-}
-
 // The other ranks are on their way into the library, also where there is no memory for words.
-void Front::say_unreachable(const char* why, Voice voice) {
+void Front::say_unreachable(const char* why, Notices::Voice voice) {
   try {
-    say_once("network", std::string("windows over several hosts stay the MPI library's own: ") + why, voice);
+    notices.say_once("network", std::string("windows over several hosts stay the MPI library's own: ") + why, voice);
   } catch (const std::bad_alloc&) {
   }
-}
-
-void Front::say_once(const char* kind, const std::string& sentence, Voice voice) {
-  const std::lock_guard lock(said_mutex_);
-  if (!said_.emplace(kind, sentence).second || voice == Voice::silent) return;
-  std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
 }
 
 }  // namespace farsum::mpi

@@ -16,6 +16,7 @@
 #include "datatypes.hpp"
 #include "farsum.h"
 #include "library.hpp"
+#include "notices.hpp"
 #include "progress.hpp"
 #include "requests.hpp"
 #include "window.hpp"
@@ -85,21 +86,12 @@ class Front {
   Datatypes datatypes;
   Requests requests;
   BackingWindows backing;
+  Notices notices;
   CopiesNotice copies_notice;
   // Held while a backing window is taken or given back together with its entry in the table: handles are used again at
   // once. Recursive, for a delete callback may free another window.
   std::recursive_mutex backing_mutex;
 
-  // Says `sentence` on stderr, once for each `kind`; or keeps it only for the report at the end, where another rank
-  // says it.
-  enum class Voice : std::uint8_t { aloud, silent };
-  void say_once(const char* kind, const std::string& sentence, Voice voice = Voice::aloud);
-  // What was said so far.
-  std::vector<std::string> said();
-  // Whether the library follows this version of MPI or a later one.
-  bool standard_at_least(int version, int subversion) const {
-    return version_ > version || (version_ == version && subversion_ >= subversion);
-  }
   // Relaxed: a program that calls MPI_Init beside its sessions orders them itself.
   bool sessions_only() const { return sessions_only_.load(std::memory_order_relaxed); }
   void set_sessions_only(bool sessions_only) { sessions_only_.store(sessions_only, std::memory_order_relaxed); }
@@ -176,7 +168,7 @@ class Front {
   Found find_groups(MPI_Comm comm);
   bool are_acquainted(MPI_Comm comm, GroupsByRanks::value_type* groups, GroupLease& lease);
   bool make_acquaintance(MPI_Comm comm, std::vector<unsigned char>& cards);
-  void say_unreachable(const char* why, Voice voice);
+  void say_unreachable(const char* why, Notices::Voice voice);
   Binding* binding_of(MPI_Comm comm) const;
   Binding* bind(MPI_Comm comm);
   static int unbind(MPI_Comm comm, int keyval, void* binding, void* nothing);
@@ -203,27 +195,12 @@ class Front {
   int bindings_ = MPI_KEYVAL_INVALID;
   // Bindings of earlier ones are void. Atomic for communicators that are freed beside the engine's end: relaxed.
   std::atomic<std::uint64_t> engine_run_{0};
-  int version_ = 3;
-  int subversion_ = 1;
 
   std::vector<int> everyone_;   // the context's ranks: 0, 1, 2, ...
   std::mutex groups_mutex_;     // guards what follows
   std::vector<int> looked_up_;  // room for as many
   GroupsByRanks groups_;        // entries stay where they are
-  std::mutex said_mutex_;
-  std::map<std::string, std::string> said_;  // by kind
 };
-
-// Lets MPI_Finalize stop the engine.
-void install_shutdown();
-
-// The pairs of an info object; none for MPI_INFO_NULL.
-std::map<std::string, std::string> read_info(MPI_Info info);
-
-// What MPI_Alloc_mem and windows of allocated memory may be asked to align it to.
-inline constexpr const char* alignment_key = "mpi_minimum_memory_alignment";
-// Of the key's value: a power of two up to FARSUM_MOST_ALIGNMENT, else 0, for it is a hint.
-std::size_t alignment_of(const std::string& value);
 
 // What the library is told of a window that is not the front's. The handle of one that was freed may be that of a
 // backing window that waits for the next: then it is none.

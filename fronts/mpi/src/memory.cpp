@@ -6,6 +6,7 @@
 #include "farsum.h"
 #include "front.hpp"
 #include "guard.hpp"
+#include "info.hpp"
 #include "library_traits.hpp"
 
 namespace farsum::mpi {

@@ -26,6 +26,27 @@ void put_all(farsum_mpi_calls& active) {
 // By which memory that windows were made over stays as private to this process as it was.
 constexpr farsum_mpi_memory_calls memory_calls{farsum_fork_bare, farsum_memory_advise};
 
+// MPI deletes the attributes of COMM_SELF first when it is finalized.
+int shut_down(MPI_Comm, int, void*, void*) {
+  try {
+    report_at_end();
+    Front::get().stop_engine();
+    tell_witness_of_end();
+    return MPI_SUCCESS;
+  } catch (...) {
+    return thrown_at_end("MPI_Finalize");
+  }
+}
+
+// Installed in Init, before the program can install its own: the callbacks run in reverse order, and a program's may
+// free windows.
+void install_shutdown() {
+  int keyval = MPI_KEYVAL_INVALID;
+  if (library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, shut_down, &keyval, nullptr) != MPI_SUCCESS) return;
+  library().Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
+  library().Comm_free_keyval(&keyval);  // lives until the attribute is deleted
+}
+
 void start(const farsum_mpi_preload& preload, bool with_world) {
   Front& front = Front::get();
   if (the_library.Init == nullptr) {

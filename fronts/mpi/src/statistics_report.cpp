@@ -420,7 +420,7 @@ std::string take_lines() {
   }
   if (is_read && done.blocks_fetched != 0)
     mine += "R\t" + std::to_string(done.reads_answered) + "\t" + std::to_string(done.blocks_fetched) + "\n";
-  for (const std::string& sentence : front.said()) mine += "S\t" + cleaned(sentence) + "\n";
+  for (const std::string& sentence : front.notices.said()) mine += "S\t" + cleaned(sentence) + "\n";
   return mine;
 }
 

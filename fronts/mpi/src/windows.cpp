@@ -14,6 +14,7 @@
 #include "farsum_embed.h"
 #include "front.hpp"
 #include "guard.hpp"
+#include "info.hpp"
 #include "library_traits.hpp"
 
 namespace farsum::mpi {
@@ -89,11 +90,11 @@ void say_fallback(const Request& request) {
   int rank = 0;
   library().Comm_rank(request.comm, &rank);
   try {
-    Front::get().say_once("strangers",
+    Front::get().notices.say_once("strangers",
                           std::string(request.call) +
                               " stays the MPI library's own for communicators with ranks of a spawned job or of "
                               "sessions that began apart",
-                          rank == 0 ? Front::Voice::aloud : Front::Voice::silent);
+                          rank == 0 ? Notices::Voice::aloud : Notices::Voice::silent);
   } catch (const std::bad_alloc&) {
     // The other ranks are on their way into the library.
   }
@@ -357,7 +358,7 @@ int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Uni
   if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
     return raise(window, call, MPI_ERR_RMA_FLAVOR, "a dynamic window has no parts; what it has is attached later");
   }
-  if (window.flavor != MPI_WIN_FLAVOR_SHARED && !Front::get().standard_at_least(4, 1)) {
+  if (window.flavor != MPI_WIN_FLAVOR_SHARED && !library_follows(4, 1)) {
     return raise(window, call, MPI_ERR_RMA_FLAVOR, "the window was not made by MPI_Win_allocate_shared");
   }
   void* address = nullptr;
