@@ -19,7 +19,7 @@ int of_library(MPI_Comm comm) {
 int barrier(MPI_Comm comm) {
   Front& front = Front::get();
   int inter = 1;
-  if (comm == MPI_COMM_NULL || !front.engine_runs() || library().Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
+  if (comm == MPI_COMM_NULL || !front.life.engine_runs() || library().Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
       inter != 0) {
     return of_library(comm);
   }

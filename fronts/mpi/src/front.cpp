@@ -60,7 +60,7 @@ Front::Front() = default;
 Front* const Front::the_one = new Front;
 
 void Front::make_self(MPI_Comm comm) {
-  if (sessions_only()) {
+  if (sessions.are_alone()) {
     int rank = 0;
     library().Comm_rank(comm, &rank);
     library().Comm_split(comm, rank, 0, &self_);
@@ -136,15 +136,14 @@ void Front::take_up(MPI_Comm comm, const Job& job) {
   if (node_is_crowded_) progress.be_in_crowded_job();
   // The program may free its own.
   if (job.has_other_nodes()) library().Comm_dup(comm, &job_);
-  // Release pairs with the acquire in engine_runs.
-  engine_runs_.store(true, std::memory_order_release);
 }
 
-void Front::start_engine(MPI_Comm comm) {
+void Front::start_engine(MPI_Comm comm, EngineLife::Claim& claim) {
   make_self(comm);
   Job job;
   if (!look_at_job(comm, job)) {
-    notices.say_once("engine", "the one-sided layer stays the MPI library's own: it did not say which ranks share this node");
+    notices.say_once("engine",
+                     "the one-sided layer stays the MPI library's own: it did not say which ranks share this node");
     drop_self();
     return;
   }
@@ -154,7 +153,7 @@ void Front::start_engine(MPI_Comm comm) {
   options.allgather_user = &gather;
   const bool has_secret = !job.has_other_nodes() || share_secret(comm, job, options);
   const farsum_status status = farsum_init(&options);
-  backing.open(self_, !sessions_only());
+  backing.open(self_, !sessions.are_alone());
   const char* const missing = status != FARSUM_OK ? farsum_last_error()
                               : !has_secret       ? "the system has no random bytes"
                                                   : what_is_missing(job);
@@ -164,6 +163,7 @@ void Front::start_engine(MPI_Comm comm) {
   copies_notice.decide({.is_first_rank = job.rank == 0, .all_may_copy = all.may_copy});
   if (all.has_all) {
     take_up(comm, job);
+    claim.take_up();
   } else {
     if (missing != nullptr)
       notices.say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + missing);
@@ -182,7 +182,7 @@ const char* Front::what_is_missing(const Job& job) {
     is_here_.clear();
     if (job.has_other_nodes()) find_who_is_here(job);
     // Sessions without threads begin an engine anew with each window after a last one, and ask all ranks anyway.
-    const bool binds = !sessions_only() || threads_multiple_;
+    const bool binds = !sessions.are_alone() || threads_multiple_;
     if (binds && library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, unbind, &bindings_, nullptr) != MPI_SUCCESS)
       return "the library made no key for attributes of communicators";
     return datatypes.open() ? nullptr : "the library's datatypes could not be read";
@@ -199,8 +199,8 @@ void Front::drop_self() {
 }
 
 void Front::stop_engine() {
-  if (!engine_runs()) return;
-  if (sessions_only()) collect_at_engines_end();
+  if (!life.begin_to_end()) return;
+  if (sessions.are_alone()) collect_at_engines_end();
   requests.close();
   // What the program left; its memory goes with the engine's context. One at a time, for the delete callbacks that run
   // in the library's free may free others.
@@ -220,14 +220,13 @@ void Front::stop_engine() {
     library().Barrier(job_);
     library().Comm_free(&job_);
   }
-  // Release: who begins the next engine comes after this end.
-  engine_runs_.store(false, std::memory_order_release);
   // What communicators remember means nothing from here on.
   engine_run_.fetch_add(1, std::memory_order_relaxed);
   groups_.clear();
   datatypes.close();
   library().Group_free(&context_);
   drop_self();
+  life.ended();
 }
 
 bool Front::gather(const void* mine, void* all, std::size_t bytes) const {
@@ -245,52 +244,19 @@ void Front::end_if_unused(int ranks) {
   if (std::all_of(all.begin(), all.end(), [](std::uint64_t left) { return left == 0; })) stop_engine();
 }
 
-// Release pairs with the acquire in begin_together. A session that was opened before keeps the engine.
-void Front::begin_to_end() { engine_ends_.store(engine_runs(), std::memory_order_release); }
-
-void Front::end_with_sessions() {
-  const std::lock_guard lock(beginning_);
-  stop_engine();
-  // Relaxed: published by the lock, without which nobody begins.
-  engine_ends_.store(false, std::memory_order_relaxed);
-}
-
-// The first window of a program of sessions starts the engine over its ranks. A later one over other ranks, of which
-// some are in a context and some are not, stays the library's on all of them; and so does one of which some ranks leave
-// their context, for they wait there for the others. Where threads are at this on several communicators at once, one of
-// them gets hold of all its ranks; those that got hold of some try again.
 bool Front::begin_together(MPI_Comm comm) {
-  enum : std::size_t { runs, runs_not, ends, is_busy, facts };
-  for (useconds_t pause_us = 100;; pause_us = std::min<useconds_t>(2 * pause_us, 10'000)) {
-    std::unique_lock mine(beginning_, std::try_to_lock);
-    const bool is_ending = engine_ends_.load(std::memory_order_acquire);
-    const bool is_there = engine_runs() && !is_ending;
-    std::array<int, facts> here{};
-    here[runs] = is_there ? 1 : 0;
-    here[runs_not] = is_there ? 0 : 1;
-    here[ends] = is_ending ? 1 : 0;
-    here[is_busy] = mine.owns_lock() ? 0 : 1;
-    std::array<int, facts> any{};
-    if (library().Allreduce(here.data(), any.data(), facts, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) return false;
-    if (any[runs_not] == 0) return true;
-    if (any[runs] != 0 && (any[ends] != 0 || any[is_busy] == 0)) return false;
-    if (any[ends] == 0 && any[is_busy] == 0) {
-      start_engine(comm);
-      return true;
-    }
-    if (mine.owns_lock()) mine.unlock();
-    // Threads wait for different times, so that they do not stand in each other's way again and again.
-    usleep(pause_us + static_cast<useconds_t>(__rdtsc() % pause_us));
-  }
+  Sessions::Agreement agreed = sessions.agree(comm);
+  if (agreed.answer == Sessions::Answer::start) start_engine(comm, agreed.claim);
+  return agreed.answer != Sessions::Answer::not_for_all;
 }
 
 Front::GroupLease Front::engine_group(MPI_Comm comm, Reach reach) {
   GroupLease lease;
-  if (sessions_only() && !begin_together(comm)) {
+  if (sessions.are_alone() && !begin_together(comm)) {
     lease.has_strangers = true;
     return lease;
   }
-  if (!engine_runs()) return lease;
+  if (!life.engine_runs()) return lease;
   if (const Binding* const known = binding_of(comm); known != nullptr && known->instance != nullptr) {
     if (reach == Reach::this_node && !known->on_this_node) return lease;
     lease.held_ = std::unique_lock(known->instance->in_use);

@@ -14,11 +14,13 @@
 #include "backing.hpp"
 #include "copies_notice.hpp"
 #include "datatypes.hpp"
+#include "engine_life.hpp"
 #include "farsum.h"
 #include "library.hpp"
 #include "notices.hpp"
 #include "progress.hpp"
 #include "requests.hpp"
+#include "sessions.hpp"
 #include "window.hpp"
 
 namespace farsum::mpi {
@@ -38,13 +40,6 @@ class Front {
   // freed, stops the engine if that was the last window of all ranks of the context. Collective over the window's
   // ranks. With several threads, of which one may be making another, it goes on until the last session's end.
   void end_if_unused(int ranks);
-  // In a program of sessions, before its last session of this process ends: no window that begins to be made from here
-  // on is made in the engine. Does not wait.
-  void begin_to_end();
-  // Then: waits for the other ranks and stops the engine.
-  void end_with_sessions();
-  // Acquire pairs with the release in take_up: what belongs to the engine is there.
-  bool engine_runs() const { return engine_runs_.load(std::memory_order_acquire); }
   bool threads_multiple() const { return threads_multiple_; }
   int context_size() const { return context_size_; }
   // Of the context's ranks, those that share this rank's memory.
@@ -88,13 +83,12 @@ class Front {
   BackingWindows backing;
   Notices notices;
   CopiesNotice copies_notice;
+  EngineLife life;
+  Sessions sessions{life};
   // Held while a backing window is taken or given back together with its entry in the table: handles are used again at
   // once. Recursive, for a delete callback may free another window.
   std::recursive_mutex backing_mutex;
 
-  // Relaxed: a program that calls MPI_Init beside its sessions orders them itself.
-  bool sessions_only() const { return sessions_only_.load(std::memory_order_relaxed); }
-  void set_sessions_only(bool sessions_only) { sessions_only_.store(sessions_only, std::memory_order_relaxed); }
   bool has_begun = false;  // guarded by the mutex of the preloaded file, under which it starts the front
   // The calls by which a rank hears of others tell the engine. Written where has_begun is.
   bool calls_are_heard = false;
@@ -103,7 +97,7 @@ class Front {
  private:
   static Front* const the_one;
 
-  void start_engine(MPI_Comm comm);
+  void start_engine(MPI_Comm comm, EngineLife::Claim& claim);
   // What `comm` holds beside this node.
   struct Job {
     MPI_Comm node = MPI_COMM_NULL;
@@ -179,11 +173,6 @@ class Front {
   GroupInstance* make_instance(GroupsByRanks::value_type& groups, std::size_t index);
   bool make_group(const std::vector<int>& ranks, std::size_t index, farsum_group* group) const;
 
-  // In a program of sessions: held by one thread of each rank while the engine begins or ends.
-  std::mutex beginning_;
-  std::atomic<bool> engine_runs_{false};
-  std::atomic<bool> engine_ends_{false};
-  std::atomic<bool> sessions_only_{false};
   MPI_Comm self_ = MPI_COMM_NULL;
   MPI_Group context_ = MPI_GROUP_NULL;  // the ranks of the engine's context, in its order
   int context_size_ = 0;

@@ -56,7 +56,7 @@ void start(const farsum_mpi_preload& preload, bool with_world) {
     preload.tell_of_memory(&memory_calls);
   }
   if (front.has_begun && !with_world) return;  // another thread's first window was first, or there is no engine
-  front.set_sessions_only(!with_world);
+  front.sessions.set_are_alone(!with_world);
   if (with_world) {
     install_shutdown();
     report_to_witness();
@@ -64,7 +64,7 @@ void start(const farsum_mpi_preload& preload, bool with_world) {
     static_cast<void>(front.begin_together(MPI_COMM_WORLD));
   }
   if (front.has_begun) return;
-  if (!with_world || front.engine_runs()) {
+  if (!with_world || front.life.engine_runs()) {
     put_all(*preload.active);
     if (front.context_size() > front.node_size()) {
       put_waiting_calls(*preload.active);
@@ -95,7 +95,7 @@ extern "C" __attribute__((visibility("default"))) int farsum_mpi_front_start(con
 }
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_ending() {
-  if (Front::get().sessions_only()) Front::get().begin_to_end();
+  if (Front::get().sessions.are_alone()) Front::get().life.announce_end();
 }
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_before_mlockall(int flags) {
@@ -104,9 +104,9 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_before_m
 }
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_end() {
-  if (!Front::get().sessions_only()) return;
+  if (!Front::get().sessions.are_alone()) return;
   try {
-    Front::get().end_with_sessions();
+    Front::get().stop_engine();
     report_at_last_session();
   } catch (...) {
     static_cast<void>(thrown_at_end("MPI_Session_finalize"));

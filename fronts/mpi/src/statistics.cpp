@@ -246,7 +246,7 @@ int counted(const char* name, MPI_Win* win, MPI_Comm comm, const Access&, Call c
   const std::uint64_t spent_ns = timer.ns();
   // Sessions have no world to number the ranks in.
   int maker = getpid();
-  if (!Front::get().sessions_only()) library().Comm_rank(MPI_COMM_WORLD, &maker);
+  if (!Front::get().sessions.are_alone()) library().Comm_rank(MPI_COMM_WORLD, &maker);
   std::uint64_t id = static_cast<std::uint64_t>(maker) << 32 | Statistics::get().next_window();
   library().Bcast(&id, 1, MPI_UINT64_T, 0, comm);
   count_if_possible([&] {

@@ -90,11 +90,12 @@ void say_fallback(const Request& request) {
   int rank = 0;
   library().Comm_rank(request.comm, &rank);
   try {
-    Front::get().notices.say_once("strangers",
-                          std::string(request.call) +
-                              " stays the MPI library's own for communicators with ranks of a spawned job or of "
-                              "sessions that began apart",
-                          rank == 0 ? Notices::Voice::aloud : Notices::Voice::silent);
+    Front::get().notices.say_once(
+        "strangers",
+        std::string(request.call) +
+            " stays the MPI library's own for communicators with ranks of a spawned job or of "
+            "sessions that began apart",
+        rank == 0 ? Notices::Voice::aloud : Notices::Voice::silent);
   } catch (const std::bad_alloc&) {
     // The other ranks are on their way into the library.
   }
@@ -348,7 +349,7 @@ int win_free(MPI_Win* win) {
   const int result = status == FARSUM_OK
                          ? MPI_SUCCESS
                          : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
-  if (front.sessions_only()) front.end_if_unused(ranks);
+  if (front.sessions.are_alone()) front.end_if_unused(ranks);
   return result;
 }
 
