@@ -66,7 +66,7 @@ void start(const farsum_mpi_preload& preload, bool with_world) {
   if (front.has_begun) return;
   if (!with_world || front.life.engine_runs()) {
     put_all(*preload.active);
-    if (front.context_size() > front.node_size()) {
+    if (front.ranks.size() > front.ranks.node_size()) {
       put_waiting_calls(*preload.active);
       front.calls_are_heard = true;
       if (!farsum_mpi_setting_is_off("FARSUM_MPI_ATTEND")) {

@@ -170,7 +170,8 @@ bool goes_over_network(WindowRecord& record, const Window& window, int target) {
   record.ways.resize(static_cast<std::size_t>(window.size));
   WindowRecord::Way& way = record.ways[static_cast<std::size_t>(target)];
   if (way == WindowRecord::Way::unknown) {
-    way = Front::get().is_on_other_node(window.group, target) ? WindowRecord::Way::network : WindowRecord::Way::memory;
+    way = Front::get().ranks.is_on_other_node(window.group, target) ? WindowRecord::Way::network
+                                                                    : WindowRecord::Way::memory;
   }
   return way == WindowRecord::Way::network;
 }

@@ -226,14 +226,14 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
     return fallback();  // the library words the error
   }
   // Memory is shared within a node; the library words the error where it is asked for beyond.
-  Front::GroupLease lease = front.engine_group(
-      request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED ? Front::Reach::this_node : Front::Reach::all_nodes);
-  if (lease.no_memory) {
+  GroupLease lease = front.engine_group(
+      request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED ? Groups::Reach::this_node : Groups::Reach::all_nodes);
+  if (lease.refusal() == GroupLease::Refusal::no_memory) {
     return raise(request.comm, request.call, MPI_ERR_NO_MEM,
                  "a rank of the communicator has no memory left; no rank has made the window");
   }
   if (!lease) {
-    if (lease.has_strangers) say_fallback(request);
+    if (lease.refusal() == GroupLease::Refusal::has_strangers) say_fallback(request);
     return fallback();
   }
   // From here on no rank fails by itself until the engine's call: what finds no memory is told there.
@@ -241,7 +241,7 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
   int size = 0;
   library().Comm_size(request.comm, &size);
   const Refusal refusal = prepare(request, static_cast<std::size_t>(size), draft);
-  const Outcome outcome = make_together(request, lease.group, refusal, draft);
+  const Outcome outcome = make_together(request, lease.group(), refusal, draft);
   // Before anything is raised: a handler may come back here with the same communicator.
   lease.end();
   if (outcome.error_class != MPI_SUCCESS) return raise_outcome(request, refusal, outcome);
