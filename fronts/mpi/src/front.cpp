@@ -66,7 +66,7 @@ void Front::start_engine(MPI_Comm comm, EngineLife::Claim& claim) {
   options.allgather_user = static_cast<void*>(&node);
   const bool has_secret = !job->has_other_nodes() || job->share_secret(options);
   const farsum_status status = farsum_init(&options);
-  backing.open(self_, !sessions.are_alone());
+  backed.open(self_, !sessions.are_alone());
   const char* const missing = status != FARSUM_OK ? farsum_last_error()
                               : !has_secret       ? "the system has no random bytes"
                                                   : what_is_missing(*job);
@@ -102,7 +102,7 @@ const char* Front::what_is_missing(const Job& job) {
 
 void Front::drop_self() {
   progress.close();
-  backing.close();
+  backed.close();
   bindings.close();
   if (self_ != MPI_COMM_NULL) library().Comm_free(&self_);
 }
@@ -150,5 +150,7 @@ GroupLease Front::engine_group(MPI_Comm comm, Groups::Reach reach) {
   if (!life.engine_runs()) return {};
   return groups.lease(comm, reach);
 }
+
+MPI_Win for_library(MPI_Win win) { return Front::get().backed.for_library(win); }
 
 }  // namespace farsum::mpi

@@ -3,9 +3,8 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
-#include "backing.hpp"
+#include "backed_windows.hpp"
 #include "communicator_bindings.hpp"
 #include "context_ranks.hpp"
 #include "copies_notice.hpp"
@@ -50,7 +49,7 @@ class Front {
   WindowTable windows;
   Datatypes datatypes;
   Requests requests;
-  BackingWindows backing;
+  BackedWindows backed{windows};
   Notices notices;
   CopiesNotice copies_notice;
   EngineLife life;
@@ -59,9 +58,6 @@ class Front {
   CommunicatorBindings bindings;
   Introductions introductions{ranks, notices};
   Groups groups{ranks, bindings, introductions};
-  // Held while a backing window is taken or given back together with its entry in the table: handles are used again at
-  // once. Recursive, for a delete callback may free another window.
-  std::recursive_mutex backing_mutex;
 
   bool has_begun = false;  // guarded by the mutex of the preloaded file, under which it starts the front
   // The calls by which a rank hears of others tell the engine. Written where has_begun is.
@@ -80,13 +76,7 @@ class Front {
   MPI_Comm self_ = MPI_COMM_NULL;
 };
 
-// What the library is told of a window that is not the front's. The handle of one that was freed may be that of a
-// backing window that waits for the next: then it is none.
-inline MPI_Win for_library(MPI_Win win) {
-  Front& front = Front::get();
-  if (!front.backing.some_wait()) return win;
-  const std::lock_guard lock(front.backing_mutex);
-  return front.backing.is_waiting(win) ? MPI_WIN_NULL : win;
-}
+// BackedWindows::for_library of the front's windows. Out of line, for it is the library's windows that need it.
+[[gnu::noinline]] MPI_Win for_library(MPI_Win win);
 
 }  // namespace farsum::mpi

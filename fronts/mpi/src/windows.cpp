@@ -129,23 +129,12 @@ class Draft {
     window_->units.resize(size);
     options_ = engine_options(request, window_->info);
     window_->has_contiguous_parts = (options_.promises & FARSUM_CONTIGUOUS_PARTS) != 0;
-    const std::lock_guard lock(Front::get().backing_mutex);
-    if (Front::get().backing.take(&window_->handle) != MPI_SUCCESS) return;
-    backed_ = true;
-    try {
-      Front::get().windows.add(window_.get());
-    } catch (...) {
-      Front::get().backing.give_back(&window_->handle, true);
-      throw;
-    }
+    backed_ = Front::get().backed.enter(*window_);
   }
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
   ~Draft() {
-    if (window_ == nullptr || !backed_) return;
-    const std::lock_guard lock(Front::get().backing_mutex);
-    Front::get().windows.remove(window_.get());
-    Front::get().backing.give_back(&window_->handle, true);
+    if (window_ != nullptr && backed_) Front::get().backed.take_back(*window_);
   }
 
   bool backed() const { return backed_; }
@@ -336,12 +325,7 @@ int win_free(MPI_Win* win) {
     if (status != FARSUM_OK) return raise(*window, "MPI_Win_free", status);
     window->may_be_freed = true;  // also if a callback refuses below: the others have met
   }
-  {
-    const std::lock_guard lock(front.backing_mutex);
-    const int result = front.backing.give_back(win, !window->carries_something.load(std::memory_order_relaxed));
-    if (result != MPI_SUCCESS) return result;
-    front.windows.remove(window);
-  }
+  if (const int result = front.backed.leave(*window, win); result != MPI_SUCCESS) return result;
   const farsum_status status = farsum_window_free(&window->engine);
   library().Group_free(&window->group);
   const int ranks = window->size;
