@@ -9,10 +9,10 @@
 #include "context_ranks.hpp"
 #include "copies_notice.hpp"
 #include "datatypes.hpp"
+#include "engine.hpp"
 #include "engine_life.hpp"
 #include "farsum.h"
 #include "groups.hpp"
-#include "job.hpp"
 #include "library.hpp"
 #include "notices.hpp"
 #include "progress.hpp"
@@ -42,8 +42,8 @@ class Front {
   // tell each other at each call whether the engine runs, and start it where it is to.
   GroupLease engine_group(MPI_Comm comm, Groups::Reach reach = Groups::Reach::all_nodes);
 
-  // A duplicate of COMM_SELF (for sessions a communicator of this process alone): backing windows, probes, requests.
-  MPI_Comm self() const { return self_; }
+  // As Engine::self.
+  MPI_Comm self() const { return engine_.self(); }
 
   Progress progress;
   WindowTable windows;
@@ -67,13 +67,8 @@ class Front {
  private:
   static Front* const the_one;
 
-  void start_engine(MPI_Comm comm, EngineLife::Claim& claim);
-  farsum_init_options options_for(const Job& job);
-  void make_self(MPI_Comm comm);
-  void drop_self();
-  const char* what_is_missing(const Job& job);
-
-  MPI_Comm self_ = MPI_COMM_NULL;
+  Engine engine_{
+      {progress, windows, datatypes, requests, backed, ranks, bindings, groups, sessions, notices, copies_notice}};
 };
 
 // BackedWindows::for_library of the front's windows. Out of line, for it is the library's windows that need it.
