@@ -19,13 +19,13 @@ int of_library(MPI_Comm comm) {
 int barrier(MPI_Comm comm) {
   Front& front = Front::get();
   int inter = 1;
-  if (comm == MPI_COMM_NULL || !front.engine_runs() || library().Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
+  if (comm == MPI_COMM_NULL || !front.life.engine_runs() || library().Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
       inter != 0) {
     return of_library(comm);
   }
-  Front::GroupLease lease = front.engine_group(comm, Front::Reach::this_node);
+  GroupLease lease = front.engine_group(comm, Groups::Reach::this_node);
   // farsum_barrier, where it ends well, has heard of the others by itself. A dead rank is the library's to report.
-  if (lease && farsum_barrier(lease.group) == FARSUM_OK) return MPI_SUCCESS;
+  if (lease && farsum_barrier(lease.group()) == FARSUM_OK) return MPI_SUCCESS;
   // A handler that the library calls may come back here.
   lease.end();
   return of_library(comm);
@@ -37,7 +37,7 @@ void put_collective_calls(farsum_mpi_calls& active) {
   const Front& front = Front::get();
   // All ranks of the node decide alike. Threads that meet on several communicators at once would need an agreement each
   // time, which costs what is saved.
-  if (front.threads_multiple() || !front.node_is_crowded()) return;
+  if (front.ranks.threads_multiple() || !front.ranks.node_is_crowded()) return;
   active.Barrier = guard::Barrier<barrier>::call;
 }
 

@@ -68,7 +68,7 @@ int thrown_at_end(const char* call) noexcept { return without_sentence(call, loo
 int thrown_on_nothing(const char* call) {
   const Front& front = Front::get();
   // Sessions have no MPI_COMM_SELF.
-  return thrown_on_communicator(call, front.sessions_only() ? front.self() : MPI_COMM_SELF);
+  return thrown_on_communicator(call, front.sessions.are_alone() ? front.self() : MPI_COMM_SELF);
 }
 
 }  // namespace farsum::mpi

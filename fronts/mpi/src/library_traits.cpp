@@ -56,6 +56,15 @@ const LibraryTraits& library_traits() {
   return traits;
 }
 
+bool library_follows(int version, int subversion) {
+  static const std::pair<int, int> followed = [] {
+    std::pair<int, int> said{3, 1};
+    library().Get_version(&said.first, &said.second);
+    return said;
+  }();
+  return followed >= std::pair(version, subversion);
+}
+
 bool library_succeeds_after_handlers(MPI_Comm self) {
   // Nobody is asked where there is nobody to ask by.
   if (self == MPI_COMM_NULL) return false;

@@ -19,6 +19,9 @@ struct LibraryTraits {
 // Of the library that this process runs. Any thread may call, once the library was initialised.
 const LibraryTraits& library_traits();
 
+// Whether the library follows this version of MPI or a later one. Any thread may call.
+bool library_follows(int version, int subversion);
+
 // Whether a call that failed returns MPI_SUCCESS once an error handler of the program has run, as in MPICH 5, or what
 // the handler has left of the code, as in all others. The library is asked when this is first called, which a thread
 // does that may call it; `self` is a communicator of this process alone.

@@ -6,6 +6,7 @@
 #include "farsum.h"
 #include "front.hpp"
 #include "guard.hpp"
+#include "info.hpp"
 #include "library_traits.hpp"
 
 namespace farsum::mpi {
@@ -31,8 +32,8 @@ int alloc_mem(MPI_Aint size, MPI_Info info, void* base) {
   }
   // A size that is negative or more than the node has is the library's to refuse, in its words. The engine of a program
   // of sessions ends with its last window, which memory may outlive.
-  if (size < 0 || Front::get().sessions_only() || allocate(static_cast<std::size_t>(size), info, &memory) != FARSUM_OK)
-      [[unlikely]] {
+  if (size < 0 || Front::get().sessions.are_alone() ||
+      allocate(static_cast<std::size_t>(size), info, &memory) != FARSUM_OK) [[unlikely]] {
     return library().Alloc_mem(size, info, base);
   }
   std::memcpy(base, &memory, sizeof memory);

@@ -1,14 +1,12 @@
 // Group, info and the predefined attributes of a window. Name, error handler and other attributes are the backing
 // window's own, which the library keeps.
-#include <bit>
-#include <charconv>
 #include <cstring>
-#include <system_error>
 
 #include "calls.hpp"
 #include "errors.hpp"
 #include "front.hpp"
 #include "guard.hpp"
+#include "info.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -119,29 +117,6 @@ int set_errhandler(MPI_Win win, MPI_Errhandler handler) {
 }
 
 }  // namespace
-
-std::size_t alignment_of(const std::string& value) {
-  std::size_t alignment = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), alignment);
-  const bool is_number = error == std::errc{} && end == value.data() + value.size();
-  return is_number && std::has_single_bit(alignment) && alignment <= FARSUM_MOST_ALIGNMENT ? alignment : 0;
-}
-
-std::map<std::string, std::string> read_info(MPI_Info info) {
-  std::map<std::string, std::string> pairs;
-  if (info == MPI_INFO_NULL) return pairs;
-  int count = 0;
-  library().Info_get_nkeys(info, &count);
-  for (int i = 0; i < count; ++i) {
-    char key[MPI_MAX_INFO_KEY + 1] = "";
-    char value[MPI_MAX_INFO_VAL + 1] = "";
-    int flag = 0;
-    if (library().Info_get_nthkey(info, i, key) != MPI_SUCCESS) continue;
-    library().Info_get(info, key, MPI_MAX_INFO_VAL, value, &flag);
-    if (flag != 0) pairs[key] = value;
-  }
-  return pairs;
-}
 
 void put_object_calls(farsum_mpi_calls& active) {
   active.Win_get_group = guard::Win_get_group<get_group>::call;

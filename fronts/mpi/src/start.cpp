@@ -26,6 +26,27 @@ void put_all(farsum_mpi_calls& active) {
 // By which memory that windows were made over stays as private to this process as it was.
 constexpr farsum_mpi_memory_calls memory_calls{farsum_fork_bare, farsum_memory_advise};
 
+// MPI deletes the attributes of COMM_SELF first when it is finalized.
+int shut_down(MPI_Comm, int, void*, void*) {
+  try {
+    report_at_end();
+    Front::get().stop_engine();
+    tell_witness_of_end();
+    return MPI_SUCCESS;
+  } catch (...) {
+    return thrown_at_end("MPI_Finalize");
+  }
+}
+
+// Installed in Init, before the program can install its own: the callbacks run in reverse order, and a program's may
+// free windows.
+void install_shutdown() {
+  int keyval = MPI_KEYVAL_INVALID;
+  if (library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, shut_down, &keyval, nullptr) != MPI_SUCCESS) return;
+  library().Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
+  library().Comm_free_keyval(&keyval);  // lives until the attribute is deleted
+}
+
 void start(const farsum_mpi_preload& preload, bool with_world) {
   Front& front = Front::get();
   if (the_library.Init == nullptr) {
@@ -35,7 +56,7 @@ void start(const farsum_mpi_preload& preload, bool with_world) {
     preload.tell_of_memory(&memory_calls);
   }
   if (front.has_begun && !with_world) return;  // another thread's first window was first, or there is no engine
-  front.set_sessions_only(!with_world);
+  front.sessions.set_are_alone(!with_world);
   if (with_world) {
     install_shutdown();
     report_to_witness();
@@ -43,9 +64,9 @@ void start(const farsum_mpi_preload& preload, bool with_world) {
     static_cast<void>(front.begin_together(MPI_COMM_WORLD));
   }
   if (front.has_begun) return;
-  if (!with_world || front.engine_runs()) {
+  if (!with_world || front.life.engine_runs()) {
     put_all(*preload.active);
-    if (front.context_size() > front.node_size()) {
+    if (front.ranks.size() > front.ranks.node_size()) {
       put_waiting_calls(*preload.active);
       front.calls_are_heard = true;
       if (!farsum_mpi_setting_is_off("FARSUM_MPI_ATTEND")) {
@@ -74,7 +95,7 @@ extern "C" __attribute__((visibility("default"))) int farsum_mpi_front_start(con
 }
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_ending() {
-  if (Front::get().sessions_only()) Front::get().begin_to_end();
+  if (Front::get().sessions.are_alone()) Front::get().life.announce_end();
 }
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_before_mlockall(int flags) {
@@ -83,9 +104,9 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_before_m
 }
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_end() {
-  if (!Front::get().sessions_only()) return;
+  if (!Front::get().sessions.are_alone()) return;
   try {
-    Front::get().end_with_sessions();
+    Front::get().stop_engine();
     report_at_last_session();
   } catch (...) {
     static_cast<void>(thrown_at_end("MPI_Session_finalize"));

@@ -170,7 +170,8 @@ bool goes_over_network(WindowRecord& record, const Window& window, int target) {
   record.ways.resize(static_cast<std::size_t>(window.size));
   WindowRecord::Way& way = record.ways[static_cast<std::size_t>(target)];
   if (way == WindowRecord::Way::unknown) {
-    way = Front::get().is_on_other_node(window.group, target) ? WindowRecord::Way::network : WindowRecord::Way::memory;
+    way = Front::get().ranks.is_on_other_node(window.group, target) ? WindowRecord::Way::network
+                                                                    : WindowRecord::Way::memory;
   }
   return way == WindowRecord::Way::network;
 }
@@ -246,7 +247,7 @@ int counted(const char* name, MPI_Win* win, MPI_Comm comm, const Access&, Call c
   const std::uint64_t spent_ns = timer.ns();
   // Sessions have no world to number the ranks in.
   int maker = getpid();
-  if (!Front::get().sessions_only()) library().Comm_rank(MPI_COMM_WORLD, &maker);
+  if (!Front::get().sessions.are_alone()) library().Comm_rank(MPI_COMM_WORLD, &maker);
   std::uint64_t id = static_cast<std::uint64_t>(maker) << 32 | Statistics::get().next_window();
   library().Bcast(&id, 1, MPI_UINT64_T, 0, comm);
   count_if_possible([&] {

@@ -420,7 +420,7 @@ std::string take_lines() {
   }
   if (is_read && done.blocks_fetched != 0)
     mine += "R\t" + std::to_string(done.reads_answered) + "\t" + std::to_string(done.blocks_fetched) + "\n";
-  for (const std::string& sentence : front.said()) mine += "S\t" + cleaned(sentence) + "\n";
+  for (const std::string& sentence : front.notices.said()) mine += "S\t" + cleaned(sentence) + "\n";
   return mine;
 }
 
@@ -439,12 +439,12 @@ void report(const std::string& lines, int ranks) {
 std::string gather_by_engine(const std::string& mine, int rank, int ranks) {
   const std::uint64_t bytes = mine.size();
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(ranks));
-  if (!Front::get().gather(&bytes, sizes.data(), sizeof bytes)) return "";
+  if (!Front::get().ranks.gather(&bytes, sizes.data(), sizeof bytes)) return "";
   const std::size_t room = *std::max_element(sizes.begin(), sizes.end());
   std::string padded = mine;
   padded.resize(room);
   std::string everything(room * sizes.size(), '\0');
-  if (!Front::get().gather(padded.data(), everything.data(), room) || rank != 0) return "";
+  if (!Front::get().ranks.gather(padded.data(), everything.data(), room) || rank != 0) return "";
   std::string all;
   for (std::size_t i = 0; i < sizes.size(); ++i) all.append(everything, i * room, sizes[i]);
   return all;
@@ -455,7 +455,7 @@ std::string gather_by_engine(const std::string& mine, int rank, int ranks) {
 void collect_at_engines_end() {
   if (!report_wanted()) return;
   int rank = 0;
-  const int ranks = Front::get().context_size();
+  const int ranks = Front::get().ranks.size();
   farsum_rank(farsum_world(), &rank);
   const std::string all = gather_by_engine(take_lines(), rank, ranks);
   if (rank != 0) return;

@@ -14,6 +14,7 @@
 #include "farsum_embed.h"
 #include "front.hpp"
 #include "guard.hpp"
+#include "info.hpp"
 #include "library_traits.hpp"
 
 namespace farsum::mpi {
@@ -89,11 +90,12 @@ void say_fallback(const Request& request) {
   int rank = 0;
   library().Comm_rank(request.comm, &rank);
   try {
-    Front::get().say_once("strangers",
-                          std::string(request.call) +
-                              " stays the MPI library's own for communicators with ranks of a spawned job or of "
-                              "sessions that began apart",
-                          rank == 0 ? Front::Voice::aloud : Front::Voice::silent);
+    Front::get().notices.say_once(
+        "strangers",
+        std::string(request.call) +
+            " stays the MPI library's own for communicators with ranks of a spawned job or of "
+            "sessions that began apart",
+        rank == 0 ? Notices::Voice::aloud : Notices::Voice::silent);
   } catch (const std::bad_alloc&) {
     // The other ranks are on their way into the library.
   }
@@ -127,23 +129,12 @@ class Draft {
     window_->units.resize(size);
     options_ = engine_options(request, window_->info);
     window_->has_contiguous_parts = (options_.promises & FARSUM_CONTIGUOUS_PARTS) != 0;
-    const std::lock_guard lock(Front::get().backing_mutex);
-    if (Front::get().backing.take(&window_->handle) != MPI_SUCCESS) return;
-    backed_ = true;
-    try {
-      Front::get().windows.add(window_.get());
-    } catch (...) {
-      Front::get().backing.give_back(&window_->handle, true);
-      throw;
-    }
+    backed_ = Front::get().backed.enter(*window_);
   }
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
   ~Draft() {
-    if (window_ == nullptr || !backed_) return;
-    const std::lock_guard lock(Front::get().backing_mutex);
-    Front::get().windows.remove(window_.get());
-    Front::get().backing.give_back(&window_->handle, true);
+    if (window_ != nullptr && backed_) Front::get().backed.take_back(*window_);
   }
 
   bool backed() const { return backed_; }
@@ -224,14 +215,14 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
     return fallback();  // the library words the error
   }
   // Memory is shared within a node; the library words the error where it is asked for beyond.
-  Front::GroupLease lease = front.engine_group(
-      request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED ? Front::Reach::this_node : Front::Reach::all_nodes);
-  if (lease.no_memory) {
+  GroupLease lease = front.engine_group(
+      request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED ? Groups::Reach::this_node : Groups::Reach::all_nodes);
+  if (lease.refusal() == GroupLease::Refusal::no_memory) {
     return raise(request.comm, request.call, MPI_ERR_NO_MEM,
                  "a rank of the communicator has no memory left; no rank has made the window");
   }
   if (!lease) {
-    if (lease.has_strangers) say_fallback(request);
+    if (lease.refusal() == GroupLease::Refusal::has_strangers) say_fallback(request);
     return fallback();
   }
   // From here on no rank fails by itself until the engine's call: what finds no memory is told there.
@@ -239,7 +230,7 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
   int size = 0;
   library().Comm_size(request.comm, &size);
   const Refusal refusal = prepare(request, static_cast<std::size_t>(size), draft);
-  const Outcome outcome = make_together(request, lease.group, refusal, draft);
+  const Outcome outcome = make_together(request, lease.group(), refusal, draft);
   // Before anything is raised: a handler may come back here with the same communicator.
   lease.end();
   if (outcome.error_class != MPI_SUCCESS) return raise_outcome(request, refusal, outcome);
@@ -334,12 +325,7 @@ int win_free(MPI_Win* win) {
     if (status != FARSUM_OK) return raise(*window, "MPI_Win_free", status);
     window->may_be_freed = true;  // also if a callback refuses below: the others have met
   }
-  {
-    const std::lock_guard lock(front.backing_mutex);
-    const int result = front.backing.give_back(win, !window->carries_something.load(std::memory_order_relaxed));
-    if (result != MPI_SUCCESS) return result;
-    front.windows.remove(window);
-  }
+  if (const int result = front.backed.leave(*window, win); result != MPI_SUCCESS) return result;
   const farsum_status status = farsum_window_free(&window->engine);
   library().Group_free(&window->group);
   const int ranks = window->size;
@@ -347,7 +333,7 @@ int win_free(MPI_Win* win) {
   const int result = status == FARSUM_OK
                          ? MPI_SUCCESS
                          : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
-  if (front.sessions_only()) front.end_if_unused(ranks);
+  if (front.sessions.are_alone()) front.end_if_unused(ranks);
   return result;
 }
 
@@ -357,7 +343,7 @@ int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Uni
   if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
     return raise(window, call, MPI_ERR_RMA_FLAVOR, "a dynamic window has no parts; what it has is attached later");
   }
-  if (window.flavor != MPI_WIN_FLAVOR_SHARED && !Front::get().standard_at_least(4, 1)) {
+  if (window.flavor != MPI_WIN_FLAVOR_SHARED && !library_follows(4, 1)) {
     return raise(window, call, MPI_ERR_RMA_FLAVOR, "the window was not made by MPI_Win_allocate_shared");
   }
   void* address = nullptr;

@@ -1,0 +1,47 @@
+// What the first window of a communicator has found out, for its later ones: an attribute of the communicator.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "group_instances.hpp"
+#include "library.hpp"
+
+namespace farsum::mpi {
+
+// The ranks of the communicator have all of them the instance, or none has it.
+struct Binding {
+  std::uint64_t engine_run = 0;
+  GroupInstance* instance = nullptr;  // null: not yet
+  bool on_this_node = false;
+  bool takes_instance = false;
+};
+
+// Opened and closed by the thread that starts or stops the engine; any may ask meanwhile. Must outlive the
+// communicators.
+class CommunicatorBindings {
+ public:
+  CommunicatorBindings() = default;
+  CommunicatorBindings(const CommunicatorBindings&) = delete;
+  CommunicatorBindings& operator=(const CommunicatorBindings&) = delete;
+
+  // False: the library makes no key. Without it nothing is bound.
+  [[nodiscard]] bool open();
+  void close();
+  // What communicators remember means nothing from here on.
+  void forget() { engine_run_.fetch_add(1, std::memory_order_relaxed); }
+
+  // nullptr: it has none.
+  Binding* find(MPI_Comm comm) const;
+  // An earlier one that has no instance, or a new one; nullptr: there is no memory for it.
+  Binding* bind(MPI_Comm comm) const;
+
+ private:
+  static int unbind(MPI_Comm comm, int keyval, void* binding, void* self);
+
+  int keyval_ = MPI_KEYVAL_INVALID;
+  // Bindings of earlier ones are void. Atomic for communicators that are freed beside the engine's end: relaxed.
+  std::atomic<std::uint64_t> engine_run_{0};
+};
+
+}  // namespace farsum::mpi
