@@ -179,21 +179,6 @@ link::LinkState UcxTransport::state(Rank peer) const {
   return asking != nullptr ? asking->link.state() : link::LinkState::idle;
 }
 
-void UcxTransport::give_up(Rank peer) {
-  const Driving driving(*this);
-  Asking* const asking = origin_.find(peer);
-  if (asking == nullptr) return;
-  asking->link.give_up(Code::peer_failed);
-  origin_.note(*asking);
-  origin_.connections->dispatch();
-}
-
-void UcxTransport::forget(Rank peer) {
-  target_.receiver_made(peer).forget_peer();
-  target_.touch(peer);
-  if (target_.handler == nullptr) target_.end_turn();
-}
-
 // ---- asking
 
 Capabilities UcxTransport::capabilities(Rank) const { return capabilities_; }

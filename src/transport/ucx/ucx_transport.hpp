@@ -58,9 +58,6 @@ class UcxTransport final : public Network {
   // Connects to a peer that was introduced, so that its first request finds room.
   void open(Rank peer);
   link::LinkState state(Rank peer) const;
-  void give_up(Rank peer) override;
-  // Does the same for what it has asked for, which is dropped; it is refused for ever. Whoever serves calls.
-  void forget(Rank peer);
 
   // A peer that was not introduced has no room ever, and gets no letters.
   Capabilities capabilities(Rank peer) const override;
