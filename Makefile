@@ -66,6 +66,7 @@ format:
 lint:
 	@tools/lint
 	@tools/check_includes
+	@tools/check_parts
 	@tools/check_docs
 
 # The docs as a site, build/site/index.html; its builder comes from PyPI into the user's cache.

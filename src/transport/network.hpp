@@ -42,8 +42,6 @@ class Network : public Transport {
   virtual Status let_in_only(const std::vector<std::uint32_t>& hosts) = 0;
   // Says where a peer is reached. Nothing is sent before the first request to it.
   virtual void introduce(Rank peer, std::span<const std::byte> address) = 0;
-  // A peer is known to be dead: what it was asked for is answered peer_failed, now and ever. Any thread may call.
-  virtual void give_up(Rank peer) = 0;
 
   // A thread waits for what other ranks do: those that have not said that they received letters are asked for that, and
   // count as silent from then on, as long as this is called now and then. Without it nobody is given up for that alone:

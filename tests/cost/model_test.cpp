@@ -205,6 +205,28 @@ TEST(Thresholds, follow_the_parameters) {
   EXPECT_FALSE(elsewhere.aggregates);
 }
 
+// docs/results/unchosen.md says so. Where a new parameter decides, that page is to change.
+TEST(Thresholds, are_the_same_while_any_one_parameter_is_eight_times_or_an_eighth) {
+  const LinkModel node = defaults(LinkClass::node), network = defaults(LinkClass::tcp);
+  const auto with = [&](const Parameter& parameter, LinkClass link, double factor) {
+    LinkModel changed = defaults(link);
+    changed.*parameter.value = changed.*parameter.value * factor;
+    return link == LinkClass::node ? thresholds(changed, network) : thresholds(node, changed);
+  };
+  for (const Parameter& parameter : parameters()) {
+    for (const LinkClass link : link_classes) {
+      for (const double factor : {0.125, 8.0}) {
+        const Thresholds found = with(parameter, link, factor);
+        EXPECT_EQ(found.caller_from_bytes, never) << parameter.name;
+        EXPECT_EQ(found.user_bulk, Way::attach) << parameter.name;
+        EXPECT_EQ(found.user_single, Way::attach) << parameter.name;
+      }
+      for (const double factor : {1.0 / 1024, 1024.0})
+        EXPECT_EQ(with(parameter, link, factor).user_single, Way::attach) << parameter.name;
+    }
+  }
+}
+
 TEST(Thresholds, say_what_a_window_takes) {
   const Thresholds model = {.caller_from_bytes = 4096, .user_bulk = Way::owner, .user_single = Way::attach};
   const auto takes = [&](LinkClass link, const Work& work) { return chosen(model, link, work, work.bytes == 8); };

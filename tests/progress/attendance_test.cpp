@@ -68,7 +68,6 @@ class EventNetwork final : public Network {
   std::span<const std::byte> address() const override { return {}; }
   Status let_in_only(const std::vector<std::uint32_t>&) override { return {}; }
   void introduce(Rank, std::span<const std::byte>) override {}
-  void give_up(Rank) override {}
   void expect_receipts() override {}
   bool tick() override { return false; }
   std::uint64_t next_deadline_ns() override { return never; }

@@ -98,7 +98,7 @@ class UcxUnderTest final : public TransportUnderTest {
     if (!all_are_open()) ADD_FAILURE() << "the links have not opened";
   }
 
-  // As the runtime will: who has found out tells the others.
+  // Who has found out tells the others: no time passes for what they post later.
   void spread_deaths() {
     for (Rank dead = 0; dead < contract_ranks; ++dead) {
       if (transports_[dead]) continue;
@@ -106,7 +106,7 @@ class UcxUnderTest final : public TransportUnderTest {
         return transport && transport->state(dead) == link::LinkState::failed;
       });
       for (const auto& transport : transports_) {
-        if (is_known && transport) transport->give_up(dead);
+        if (is_known && transport) transport->abandon(dead);
       }
     }
   }

@@ -119,8 +119,8 @@ TEST_F(UcxLetters, come_after_a_broken_connection_though_no_thread_of_the_origin
   EXPECT_TRUE(letters.in_order);
 }
 
-TEST_F(UcxLetters, are_taken_and_dropped_where_the_peer_was_given_up) {
-  at(origin).give_up(target);
+TEST_F(UcxLetters, are_taken_and_dropped_where_the_peer_was_abandoned) {
+  at(origin).abandon(target);
   for (std::uint64_t number = 0; number != 100; ++number) EXPECT_TRUE(try_letter(number));
   target_polls();
   EXPECT_EQ(letters.count, 0u);

@@ -104,7 +104,6 @@ TEST_F(UcxTransportTest, answers_peer_failed_when_a_peer_is_silent_for_too_long)
 TEST_F(UcxTransportTest, says_once_that_a_silent_peer_is_lost_and_why) {
   ask_in_vain();
   for (int i = 0; i < 3; ++i) at(origin).tick();
-  at(origin).give_up(target);
   EXPECT_EQ(lost_[origin], (Lost{{target, "nothing heard for 30 s (FARSUM_NET_TIMEOUT)"}}));
 }
 
@@ -142,21 +141,6 @@ TEST_F(UcxTransportTest, says_that_a_peer_is_lost_before_it_answers_for_it) {
   at(origin).poll_replies(target, question);  // finds the silence, and answers
   EXPECT_EQ(question.answer, Code::peer_failed);
   EXPECT_TRUE(question.was_told);
-}
-
-TEST_F(UcxTransportTest, says_that_a_peer_is_lost_that_was_given_up) {
-  at(origin).give_up(target);
-  at(origin).give_up(target);
-  EXPECT_EQ(lost_[origin], (Lost{{target, "it was given up here"}}));
-}
-
-TEST_F(UcxTransportTest, says_that_a_peer_is_lost_that_takes_this_rank_for_dead) {
-  Adder adder;
-  Sums sums;
-  at(target).forget(origin);
-  at(origin).open(target);
-  rounds_until(adder, sums, [&] { return !lost_[origin].empty(); });
-  EXPECT_EQ(lost_[origin], (Lost{{target, "it was told that this rank is dead, and refuses it"}}));
 }
 
 // ---- The end.
