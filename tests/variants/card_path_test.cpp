@@ -65,9 +65,10 @@ class ScriptedCard final : public Rdma {
     return std::exchange(asked_, {});
   }
 
+  std::function<void()> on_start;
   std::function<void()> on_wait;
-  std::string refuses;         // whatever begins so
-  Code ends_with = Code::ok;   // what ends from now on
+  std::string refuses;        // whatever begins so
+  Code ends_with = Code::ok;  // what ends from now on
 
  private:
   void note(std::string what) {
@@ -78,9 +79,12 @@ class ScriptedCard final : public Rdma {
     note(what + " " + std::to_string(of_whom));
     if (!refuses.empty() && what == refuses) return {Code::unsupported, "no"};
     if (completion == nullptr) return {};
-    const std::lock_guard lock(mutex_);
-    completion->pending.fetch_add(1);
-    under_way_.push_back(completion);
+    {
+      const std::lock_guard lock(mutex_);
+      completion->pending.fetch_add(1);
+      under_way_.push_back(completion);
+    }
+    if (on_start) on_start();
     return {};
   }
   void end(const CardCompletion& completion) {
@@ -176,6 +180,16 @@ TEST_F(CardsWork, that_comes_while_others_is_settled_is_settled_by_the_next) {
   EXPECT_EQ(outstanding(), 0);
 }
 
+TEST_F(CardsWork, that_starts_while_others_is_settled_is_not_taken_for_settled) {
+  EXPECT_EQ(run(put()).text(), "");
+  card.on_start = [this] {
+    card.on_start = nullptr;
+    path_for().settle(there, "another's flush");
+  };
+  EXPECT_EQ(run(put()).text(), "");
+  EXPECT_EQ(outstanding(), 1);
+}
+
 TEST_F(CardsWork, of_all_targets_is_asked_for_before_one_is_waited_for) {
   EXPECT_EQ(run(accumulate(ops::Operator::sum), Completion::implicit, there).text(), "");
   EXPECT_EQ(run(accumulate(ops::Operator::sum), Completion::implicit, here).text(), "");
@@ -192,8 +206,9 @@ TEST_F(CardsWork, is_told_once_where_it_failed) {
   EXPECT_EQ(outstanding(), 0);
   EXPECT_THAT(failure(), HasSubstr("farsum_flush: window 9, rank 1: an earlier operation failed"));
   card.ends_with = Code::ok;
+  EXPECT_EQ(run(put()).text(), "");
   path_for().settle(there, "farsum_flush");
-  EXPECT_EQ(failure(), "");
+  EXPECT_EQ(failure(), "") << "it is told of another operation";
 }
 
 TEST_F(CardsWork, is_over_where_the_card_refuses_to_flush_and_that_is_told) {

@@ -41,11 +41,12 @@ class ReadsFromCopies : public testing::Test {
   Hearing hearing;
   ReadCopies copies;
   Bytes into;
-  AnsweredReads reads{{.age_ns = 1000, .hearing = &hearing, .copies = &copies, .now_ns = [] { return std::uint64_t{5}; }},
-                      {0, 4 * read_block, 4 * read_block},
-                      {there, beyond},
-                      parts.messages,
-                      parts.locks};
+  AnsweredReads reads{
+      {.age_ns = 1000, .hearing = &hearing, .copies = &copies, .now_ns = [] { return std::uint64_t{5}; }},
+      {0, 4 * read_block, 4 * read_block},
+      {there, beyond},
+      parts.messages,
+      parts.locks};
 };
 
 TEST_F(ReadsFromCopies, may_be_what_only_reads_but_for_atomic_ones_that_are_awaited) {
@@ -107,18 +108,15 @@ TEST_F(ReadsFromCopies, that_found_no_room_for_their_block_fetch_nothing) {
 // ---- what spoils copies ----
 
 TEST_F(ReadsFromCopies, are_spoilt_by_all_that_lies_between_the_ends_of_another_operation) {
-  fetch_block(0, std::byte{1});
-  fetch_block(1, std::byte{2});
-  fetch_block(2, std::byte{3});
-  // From the last bytes of the first block to the first ones of the second.
-  const std::vector<ops::Piece> pieces{{8, 8}, {-16, 8}};
+  for (std::uint64_t block = 0; block < 4; ++block) fetch_block(block, std::byte{1});
+  // From the last bytes of the first block to the first ones of the third.
+  const std::vector<ops::Piece> pieces{{read_block, 8}, {-16, 8}};
   const Bytes data(16);
-  Operation put = ScriptedParts::put(data, read_block - 8);
+  Operation put = ScriptedParts::put(data, read_block + 8);
   put.target_layout = ops::LayoutView::indexed(pieces);
   reads.note_other(put, there);
-  EXPECT_FALSE(reads.answer(get(0), there));
-  EXPECT_FALSE(reads.answer(get(read_block), there));
-  EXPECT_TRUE(reads.answer(get(2 * read_block), there));
+  for (std::uint64_t block = 0; block < 4; ++block)
+    EXPECT_EQ(reads.answer(get(block * read_block), there), block == 3) << block;
 }
 
 TEST_F(ReadsFromCopies, are_spoilt_by_changes_of_their_bytes_alone) {

@@ -302,11 +302,12 @@ class WithCopies : public Complete {
   Hearing hearing;
   ReadCopies copies;
   Bytes into = Bytes(8);
-  AnsweredReads reads{{.age_ns = 1000, .hearing = &hearing, .copies = &copies, .now_ns = [] { return std::uint64_t{5}; }},
-                      {0, ReadAhead::block_bytes, ReadAhead::block_bytes},
-                      {there, beyond},
-                      parts.messages,
-                      parts.locks};
+  AnsweredReads reads{
+      {.age_ns = 1000, .hearing = &hearing, .copies = &copies, .now_ns = [] { return std::uint64_t{5}; }},
+      {0, ReadAhead::block_bytes, ReadAhead::block_bytes},
+      {there, beyond},
+      parts.messages,
+      parts.locks};
 };
 
 TEST_F(WithCopies, fetches_what_is_read_often_behind_what_it_waits_for_and_has_it_then) {

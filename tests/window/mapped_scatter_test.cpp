@@ -152,7 +152,7 @@ TEST_F(Scattering, leaves_to_the_long_way_what_lies_outside) {
   list.offset = 8;
   places = {56, 0, 0};
   expect_refused("behind the offset");
-  places = {-72, 0, 0};
+  places = {-72, -64, -72};
   list.offset = 72;
   expect_refused("an offset behind the part");
   list.offset = 0;

@@ -73,9 +73,9 @@ TEST_F(NotifiedRanks, do_not_wait_for_what_has_come) {
 }
 
 TEST_F(NotifiedRanks, wait_until_as_many_have_come_in_their_slot) {
-  waiter.then([this] { count(me, 0) = 9; })
-      .then([this] { notifications.raise(me, 1); })
-      .then([this] { notifications.raise(me, 1); });
+  waiter.then([this] { count(me, 0) = 9; }).then([this] { notifications.raise(me, 1); }).then([this] {
+    notifications.raise(me, 1);
+  });
   EXPECT_EQ(notifications.wait(1, 2).text(), "");
   EXPECT_TRUE(waiter.is_through());
   std::uint64_t value = 0;

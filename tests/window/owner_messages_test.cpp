@@ -131,9 +131,7 @@ TEST_F(MessagesToOwners, that_ask_say_what_of_and_are_not_outstanding) {
   RequestState answer;
   answer.done.store(true);
   answer.code.store(Code::range);
-  EXPECT_EQ(messages
-                .ask(there, {wire::MessageKind::lock, LockMode::exclusive, wire::flag_at_once, 2}, answer)
-                .text(),
+  EXPECT_EQ(messages.ask(there, {wire::MessageKind::lock, LockMode::exclusive, wire::flag_at_once, 2}, answer).text(),
             "");
   EXPECT_EQ(parts.header(0).flags, wire::flag_exclusive | wire::flag_at_once);
   EXPECT_EQ(parts.header(0).slot, 2);

@@ -197,9 +197,7 @@ TEST_F(LocksOfOthers, that_are_asked_for_at_once_without_memory_are_told_of_and_
 TEST_F(LocksOfOthers, that_this_thread_has_asked_for_are_awaited_whatever_became_of_them) {
   ask();
   ASSERT_EQ(locks.ask(beyond, LockMode::shared).text(), "");
-  parts.waiter.then([this] { parts.answer(there, 0, Code::ok); }).then([this] {
-    parts.answer(beyond, 0, Code::sync);
-  });
+  parts.waiter.then([this] { parts.answer(there, 0, Code::ok); }).then([this] { parts.answer(beyond, 0, Code::sync); });
   EXPECT_EQ(locks.await_asked("farsum_lock").text(), "");
   EXPECT_TRUE(parts.waiter.is_through());
   EXPECT_FALSE(locks.has_asked());
@@ -240,8 +238,9 @@ TEST_F(LocksOfOthers, of_mutexes_name_the_mutex_and_have_answers_of_their_own) {
 TEST_F(LocksOfOthers, let_operations_leave_behind_them) {
   ask();
   EXPECT_EQ(path.run(ScriptedParts::put(data), there, Completion::implicit, nullptr).text(), "");
-  EXPECT_TRUE(parts.transport.posted.at(1).options.may_wait);
-  EXPECT_TRUE(parts.transport.posted.at(1).options.may_keep) << "it leaves with the end of the epoch";
+  ASSERT_EQ(parts.transport.posted.size(), 2);
+  EXPECT_TRUE(parts.transport.posted[1].options.may_wait);
+  EXPECT_TRUE(parts.transport.posted[1].options.may_keep) << "it leaves with the end of the epoch";
   EXPECT_TRUE(locks.is_unsure(there));
   EXPECT_EQ(parts.waiter.waits, 0);
 }
