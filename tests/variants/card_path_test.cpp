@@ -319,6 +319,34 @@ TEST_P(CardsWorkOfTwo, is_waited_for_no_longer_than_it_takes) {
   EXPECT_EQ(parts.waiter.waits, 0);
 }
 
+// ---- what no card does ----
+
+TEST_F(CardsWork, is_refused_before_anything_is_asked_where_no_card_does_it) {
+  Region region;
+  region.bytes = 4096;
+  Operation operation = accumulate(ops::Operator::sum);
+  EXPECT_EQ(path_for().check(operation, there, region).text(), "");
+  operation.offset = 20;
+  EXPECT_EQ(path_for().check(operation, there, region).text(),
+            "farsum_accumulate: window 9, rank 1: the window is declared network-only, and a network card updates "
+            "elements of 8 bytes at multiples of that only; one of these is 4 bytes behind such a place");
+  region.offset = 4;
+  EXPECT_EQ(path_for().check(operation, there, region).text(), "") << "it lies 16 bytes behind where the memory is";
+  operation.type = ops::ElementType::int16;
+  const Status status = path_for().check(operation, there, region);
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_THAT(status.text(), HasSubstr("a network card does not do sum on elements of 2 bytes (int16_t) by itself"));
+  operation.kind = OperationKind::put;
+  EXPECT_EQ(path_for().check(operation, there, region).text(), "") << "bytes are moved";
+}
+
+TEST_F(CardsWork, that_is_computed_here_is_written_only_where_all_was_read) {
+  card.refuses = "fetch";
+  const Status status = run(accumulate(ops::Operator::prod));
+  EXPECT_EQ(status.text(), "farsum_accumulate: window 9, rank 1: the network card: no");
+  EXPECT_THAT(card.take(), ElementsAre("fetch 11"));
+}
+
 // ---- order ----
 
 class CardsOrder : public CardsWork {

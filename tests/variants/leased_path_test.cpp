@@ -33,6 +33,7 @@ class LeasedOperations : public testing::Test {
   // The owner grants a lease on this.
   void grant_when_awaited(std::uint64_t number, const Three& contents) {
     parts.waiter.then([this, number, contents] {
+      EXPECT_FALSE(parts.messages.is_through(there)) << "another thread's flush would not find it";
       Bytes reply(8 + sizeof contents);
       reply[0] = std::byte{77};  // the lease's name
       std::memcpy(reply.data() + 8, contents.data(), sizeof contents);
