@@ -26,7 +26,8 @@ struct TargetLocksOf3 : testing::Test {
 };
 
 TEST_F(TargetLocksOf3, say_in_the_targets_word_how_it_is_held) {
-  for (const auto& [mode, word] : {std::pair{LockMode::shared, locked_shared}, {LockMode::exclusive, locked_exclusive}}) {
+  for (const auto& [mode, word] :
+       {std::pair{LockMode::shared, locked_shared}, {LockMode::exclusive, locked_exclusive}}) {
     EXPECT_TRUE(is_fine(mine.locks.lock(1, mode)));
     EXPECT_EQ(mine.open_words(), only_1_is(word));
     EXPECT_FALSE(others_can_lock(1));
@@ -89,7 +90,8 @@ TEST_F(TargetLocksOf3, leave_no_epoch_when_the_wait_fails) {
 TEST_F(TargetLocksOf3, may_have_been_queued_for_the_short_way) {
   for (const bool comes : {true, false}) {
     ASSERT_TRUE(node.try_lock(2, 1, LockMode::exclusive));
-    const Requested queued = mine.local.take_or_queue(1, LockMode::exclusive, [&] { return mine.words.claim(1, no_epoch); });
+    const Requested queued =
+        mine.local.take_or_queue(1, LockMode::exclusive, [&] { return mine.words.claim(1, no_epoch); });
     ASSERT_EQ(queued.kind, Requested::Kind::queued);
     if (comes) mine.waiter.then([&] { EXPECT_TRUE(node.unlock(2, 1, LockMode::exclusive)); });
     EXPECT_EQ(mine.locks.await_queued(1, LockMode::exclusive, queued.slot).is_ok(), comes);
