@@ -8,6 +8,7 @@
 #include "memory/lock_agent.hpp"
 #include "progress/thread_waiter.hpp"
 #include "runtime/own_node.hpp"
+#include "window/asked_locks.hpp"
 
 namespace farsum {
 
