@@ -1,5 +1,5 @@
-// The heap of the node segment: who gets which extent, and where its pages go when it is given back. It owns the books'
-// meaning, which lie in the segment under the heap's lock, and maps nothing.
+// The heap of the node segment: who gets which extent, and where its pages go when it is given back. Its books lie in
+// the segment, where the heap's lock guards them; it maps nothing.
 #pragma once
 
 #include <atomic>
