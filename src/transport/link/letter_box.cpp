@@ -11,6 +11,16 @@ constexpr FrameId letter_bit = FrameId{1} << 62;
 
 }  // namespace
 
+bool LetterBox::post(std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (is_full()) {
+    is_refused_ = true;
+    return false;
+  }
+  append(head, body);
+  is_refused_ = false;
+  return true;
+}
+
 void LetterBox::append(std::span<const std::byte> head, std::span<const std::byte> body) {
   letters_.make_room();
   spare_.make_room(letters_in_window - spare_.size());  // what is given back asks for no memory

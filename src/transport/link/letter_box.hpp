@@ -25,8 +25,9 @@ class LetterBox {
   bool is_empty() const { return letters_.empty(); }
   bool is_quiet() const { return in_wire_ == 0; }
 
-  // Takes a letter made of two parts; there is room. Where there is no memory for it, nothing has changed.
-  void append(std::span<const std::byte> head, std::span<const std::byte> body);
+  // Takes a letter made of two parts; false: there are so many already. Where there is no memory, nothing has changed.
+  bool post(std::span<const std::byte> head, std::span<const std::byte> body);
+  bool is_refused() const { return is_refused_; }  // the last one
 
   // A connection has opened: what is still here goes over it. No frame of the last one is out.
   void start();
@@ -49,6 +50,7 @@ class LetterBox {
     bool in_wire = false, was_sent = false;
   };
 
+  void append(std::span<const std::byte> head, std::span<const std::byte> body);
   void send(Letter& letter, std::uint64_t number, const Told& told);
   void free_below(std::uint64_t upto);
   void free_acknowledged();
@@ -60,7 +62,7 @@ class LetterBox {
   Fifo<Letter> spare_;
   std::uint64_t next_unsent_ = 0, sent_upto_ = 0, acknowledged_ = 0;
   std::size_t in_wire_ = 0;
-  bool is_dropped_ = false;
+  bool is_dropped_ = false, is_refused_ = false;
 };
 
 }  // namespace farsum::link

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "transport/link/full_frames.hpp"
@@ -18,6 +19,8 @@ namespace farsum::link {
 
 // Names a frame between Wire::send and on_sent; one object never has two of the same name out at once.
 using FrameId = std::uint64_t;
+
+inline constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();  // in nanoseconds
 
 // What the glue (or a simulator) does for one object.
 class Wire {

@@ -564,7 +564,7 @@ TEST_F(Sender, needs_a_link_for_held_requests_that_have_left_in_a_full_frame) {
   FrameHeader seen = header_of(FrameKind::pong, 1, 0);
   seen.seen = 14;
   ASSERT_EQ(hear(seen, 1), Fault::none);
-  EXPECT_FALSE(sender.holds_all_back()) << "the peer has requests that it has not answered";
+  EXPECT_FALSE(sender.dues().holds_all_back()) << "the peer has requests that it has not answered";
 }
 
 TEST_F(Sender, sends_a_frame_that_is_full_though_all_in_it_may_be_held) {
@@ -591,7 +591,7 @@ TEST(DeadLink, ends_all_that_waits_and_applies_nothing_afterwards) {
     });
     world.run_until(10 * s);
     EXPECT_EQ(link.sender.state(), LinkState::failed);
-    EXPECT_FALSE(link.sender.has_unanswered());
+    EXPECT_FALSE(link.sender.dues().has_unanswered());
     EXPECT_TRUE(link.sender.is_quiet());
     EXPECT_GT(link.failed, 0u);
     link.declare_dead();

@@ -109,7 +109,7 @@ TEST_F(Boxes, send_again_over_a_new_connection_what_the_peer_does_not_have) {
   for (int i = 0; i < 2; ++i) {
     gather(8);
     outbox.pump({});
-    letters.append(text, text);
+    letters.post(text, text);
     letters.pump({});
   }
   outbox.acknowledge(1);
@@ -130,7 +130,7 @@ TEST_F(Boxes, send_nothing_before_the_greeting) {
   ASSERT_TRUE(connection.on_disconnected(1));
   connection.open(2, {});
   gather(8);
-  letters.append(text, {});
+  letters.post(text, {});
   EXPECT_FALSE(outbox.pump({}));
   EXPECT_FALSE(letters.pump({}));
   connection.let_data_go();
@@ -165,7 +165,7 @@ TEST_F(Boxes, drop_what_the_wire_does_not_hold) {
   gather(8);
   outbox.pump({});
   gather(8);
-  letters.append(text, {});
+  letters.post(text, {});
   outbox.drop_all();
   letters.drop_all();
   EXPECT_TRUE(letters.is_empty());
@@ -176,7 +176,7 @@ TEST_F(Boxes, drop_what_the_wire_does_not_hold) {
 }
 
 TEST_F(Boxes, ask_with_every_sixteenth_letter_what_was_received) {
-  for (std::uint64_t i = 0; i != letters_in_window; ++i) letters.append(text, {});
+  for (std::uint64_t i = 0; i != letters_in_window; ++i) letters.post(text, {});
   EXPECT_TRUE(letters.is_full());
   letters.pump({});
   ASSERT_EQ(wire.sent.size(), letters_in_window);
