@@ -15,7 +15,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <random>
 #include <set>
@@ -26,6 +25,7 @@
 #include "collectives/letter_post.hpp"
 #include "collectives/reductions.hpp"
 #include "desk_roads.hpp"
+#include "extents_of_test.hpp"
 #include "mailboxes.hpp"
 #include "sleeping_waiter.hpp"
 
@@ -33,26 +33,6 @@ namespace farsum {
 
 using NodeOfRank = std::vector<std::uint32_t>;
 using CarriedBytes = std::vector<std::byte>;
-
-// Extents that all members see; how many are not given back.
-class ExtentsOfTest {
- public:
-  CarriedExtent cut(std::uint64_t bytes) {
-    const std::uint64_t whole = round_up(bytes, 64);
-    void* const memory = ::operator new (whole, std::align_val_t{64});
-    std::memset(memory, 0, whole);
-    ++open_;
-    return {reinterpret_cast<std::uintptr_t>(memory), whole};
-  }
-  void give_back(CarriedExtent extent) {
-    ::operator delete (reinterpret_cast<void*>(extent.offset), std::align_val_t{64});
-    --open_;
-  }
-  int open() const { return open_; }
-
- private:
-  std::atomic<int> open_{0};
-};
 
 // Sleeps until it is rung or a letter comes.
 class AgentOfTest {
