@@ -9,12 +9,12 @@
 namespace farsum {
 namespace {
 
-using Kind = CarriedCall::Kind;
+using CallKind = CarriedCall::Kind;
 
 TEST(CarriedMemory, has_what_is_short_in_slots_that_all_read_and_asks_for_none) {
   Mailboxes boxes;
   CarriedNode node({0, 0, 0}, 0, boxes);
-  for (auto& member : node.members) member.leave(WordsOfRank(Kind::allreduce, 3, 10 * member.rank).request, 1);
+  for (auto& member : node.members) member.leave(WordsOfRank(CallKind::allreduce, 3, 10 * member.rank).request, 1);
   EXPECT_EQ(node.extents.open(), 0);
   for (auto& reader : node.members) {
     for (std::uint32_t member = 0; member < 3; ++member) {
@@ -27,7 +27,7 @@ TEST(CarriedMemory, has_what_is_short_in_slots_that_all_read_and_asks_for_none) 
 TEST(CarriedMemory, has_what_is_long_in_extents_and_the_answer_in_that_of_the_first) {
   Mailboxes boxes;
   CarriedNode node({0, 0}, 0, boxes);
-  WordsOfRank first(Kind::allreduce, 5'000, 1), second(Kind::allreduce, 5'000, 2);
+  WordsOfRank first(CallKind::allreduce, 5'000, 1), second(CallKind::allreduce, 5'000, 2);
   node.members[0].leave(first.request, 0);
   node.members[1].leave(second.request, 0);
   EXPECT_EQ(node.extents.open(), 2);
@@ -47,7 +47,7 @@ TEST(CarriedMemory, says_of_which_call_it_has_none_and_has_cut_nothing_then) {
   Mailboxes boxes;
   CarriedNode node({0}, 0, boxes);
   node.members[0].help.is_full = true;
-  const WordsOfRank words(Kind::broadcast, 5'000, 0);
+  const WordsOfRank words(CallKind::broadcast, 5'000, 0);
   const Status status = node.members[0].memory.stage(*words.request, "farsum_collect");
   EXPECT_EQ(status.code(), Code::no_memory);
   EXPECT_THAT(status.text(), testing::HasSubstr("farsum_collect: the test has no more"));
@@ -58,7 +58,7 @@ TEST(CarriedMemory, says_of_which_call_it_has_none_and_has_cut_nothing_then) {
 TEST(CarriedMemory, takes_the_same_calls_for_short_on_all_ranks) {
   Mailboxes boxes;
   CarriedNode node({0, 0, 0, 0}, 0, boxes);
-  for (const Kind kind : {Kind::barrier, Kind::broadcast, Kind::allgather, Kind::allreduce}) {
+  for (const CallKind kind : {CallKind::barrier, CallKind::broadcast, CallKind::allgather, CallKind::allreduce}) {
     for (const std::size_t count : {1U, 127U, 128U, 129U, 513U}) {
       const WordsOfRank words(kind, count, 0);
       const bool is_short = node.members[0].memory.is_short(words.request->call);

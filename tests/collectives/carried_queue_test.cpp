@@ -15,13 +15,11 @@
 namespace farsum {
 namespace {
 
-using Kind = CarriedCall::Kind;
+using CallKind = CarriedCall::Kind;
 using Seen = CarriedQueue::Seen;
 using State = CarriedRequest::State;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-constexpr std::uint64_t places = CarriedMemory::places;
 
 std::vector<std::uint64_t> numbers_of(const CarriedQueue::Whole& whole) {
   return {whole.numbers.begin(), whole.numbers.begin() + whole.count};
@@ -32,7 +30,7 @@ class Queues : public testing::Test {
  protected:
   CarriedNode::Member& member(std::uint32_t rank) { return node_.members[rank]; }
   std::shared_ptr<CarriedRequest> make(std::uint32_t rank, std::uint64_t first) {
-    const auto& request = words_.emplace_back(Kind::broadcast, 1, first).request;
+    const auto& request = words_.emplace_back(CallKind::broadcast, 1, first).request;
     EXPECT_TRUE(member(rank).memory.stage(*request, "begin").is_ok());
     request->said = said_of(request->call, 0);
     return request;
@@ -91,40 +89,40 @@ TEST_F(Queues, have_a_call_fetched_by_who_finds_it_over_and_taken_over_once) {
 // What is queued is copied, for its memory is the program's when it has begun.
 TEST_F(Queues, enter_calls_in_their_order_as_places_open) {
   std::vector<std::shared_ptr<CarriedRequest>> first, second;
-  for (std::uint64_t i = 0; i < places + 2; ++i) {
+  for (std::uint64_t i = 0; i < CarriedMemory::places + 2; ++i) {
     first.push_back(add(0, i));
-    EXPECT_EQ(first.back()->state, i < places ? State::entered : State::queued);
+    EXPECT_EQ(first.back()->state, i < CarriedMemory::places ? State::entered : State::queued);
     EXPECT_EQ(first.back()->mine, nullptr);
-    EXPECT_EQ(first.back()->staged != nullptr, i >= places);
+    EXPECT_EQ(first.back()->staged != nullptr, i >= CarriedMemory::places);
   }
-  for (std::uint64_t i = 0; i < places; ++i) second.push_back(add(1));
+  for (std::uint64_t i = 0; i < CarriedMemory::places; ++i) second.push_back(add(1));
   EXPECT_THAT(member(0).help.rung, testing::Contains(1u));  // the first place is wanted
-  EXPECT_EQ(first[places]->state, State::queued);
+  EXPECT_EQ(first[CarriedMemory::places]->state, State::queued);
   // The second rank fetches what keeps the place, though nobody asks for it.
   second.push_back(add(1));
   EXPECT_EQ(second[0]->state, State::fetched);
   end(numbers_of(queue(0).advance()));
   EXPECT_EQ(first[0]->state, State::fetched);
-  EXPECT_EQ(first[places]->state, State::entered);
-  EXPECT_EQ(first[places + 1]->state, State::queued);
+  EXPECT_EQ(first[CarriedMemory::places]->state, State::entered);
+  EXPECT_EQ(first[CarriedMemory::places + 1]->state, State::queued);
   // It is entered by the look, and whole.
-  EXPECT_EQ(look(1, *second[places]), Seen::under_way);
-  EXPECT_EQ(look(1, *second[places]), Seen::over);
-  EXPECT_EQ(word_at(second[places]->answer.get(), 0), places);
+  EXPECT_EQ(look(1, *second[CarriedMemory::places]), Seen::under_way);
+  EXPECT_EQ(look(1, *second[CarriedMemory::places]), Seen::over);
+  EXPECT_EQ(word_at(second[CarriedMemory::places]->answer.get(), 0), CarriedMemory::places);
 }
 
 TEST_F(Queues, of_a_broken_group_give_up_what_has_no_outcome) {
   const auto over = add(0);
   add(1);
   const auto entered = add(0);
-  for (std::uint64_t i = 2; i < places; ++i) add(0);
+  for (std::uint64_t i = 2; i < CarriedMemory::places; ++i) add(0);
   const auto queued = add(0);
   member(0).memory.broken().set({1, CarriedFinding::What::cut_off, {}, {}});
   for (const auto& request : {over, entered, queued}) EXPECT_EQ(look(0, *request), Seen::over);
   EXPECT_EQ(over->found.what, CarriedFinding::What::the_same);
   EXPECT_EQ(entered->found.what, CarriedFinding::What::cut_off);
   EXPECT_EQ(queued->found.what, CarriedFinding::What::cut_off);
-  EXPECT_EQ(member(0).help.under_way, static_cast<int>(places) - 2);
+  EXPECT_EQ(member(0).help.under_way, static_cast<int>(CarriedMemory::places) - 2);
 }
 
 TEST_F(Queues, turn_the_agent_away_while_a_thread_is_at_them_and_ring_it_behind_that) {
