@@ -20,12 +20,12 @@ TEST(GroupsTest, have_the_node_and_the_job_before_any_is_made) {
 
 TEST(GroupsTest, give_back_what_a_group_took) {
   LoneRankWithGroups rank;
-  const std::uint64_t before = rank.node.segment().allocated_bytes();
+  const std::uint64_t before = rank.node.segment().heap().allocated_bytes();
   Result<Group*> group = rank.groups.create(rank.groups.world(), only_this_rank);
   ASSERT_TRUE(group.is_ok()) << group.take_status().text();
-  EXPECT_GT(rank.node.segment().allocated_bytes(), before);
+  EXPECT_GT(rank.node.segment().heap().allocated_bytes(), before);
   EXPECT_TRUE(rank.groups.free(group.value()).is_ok());
-  EXPECT_EQ(rank.node.segment().allocated_bytes(), before);
+  EXPECT_EQ(rank.node.segment().heap().allocated_bytes(), before);
 }
 
 TEST(GroupsTest, refuse_lists_with_strangers_doubles_or_without_the_caller) {

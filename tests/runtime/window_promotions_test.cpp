@@ -45,15 +45,15 @@ TEST_F(WindowPromotionsTest, say_why_memory_stays_before_they_look_at_it) {
 
 TEST_F(WindowPromotionsTest, move_memory_and_turn_it_back_as_it_was) {
   std::string refusal;
-  const std::uint64_t before = rank.node.segment().allocated_bytes();
+  const std::uint64_t before = rank.node.segment().heap().allocated_bytes();
   os::Promotion promotion = rank.promotions.promote(wish, WindowPromotions::Moves::allowed, refusal);
   ASSERT_TRUE(promotion) << refusal;
   EXPECT_TRUE(rank.promotions.has_any());
-  EXPECT_GT(rank.node.segment().allocated_bytes(), before);
+  EXPECT_GT(rank.node.segment().heap().allocated_bytes(), before);
   rank.promotions.turn_back(promotion);
   EXPECT_FALSE(promotion);
   EXPECT_FALSE(rank.promotions.has_any());
-  EXPECT_EQ(rank.node.segment().allocated_bytes(), before);
+  EXPECT_EQ(rank.node.segment().heap().allocated_bytes(), before);
   EXPECT_EQ(wish.memory[0], std::byte{7});
   EXPECT_EQ(wish.memory[memory_bytes - 1], std::byte{7});
 }

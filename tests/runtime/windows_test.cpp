@@ -22,15 +22,15 @@ class WindowsTest : public testing::Test {
 };
 
 TEST_F(WindowsTest, give_back_what_a_window_took) {
-  const std::uint64_t before = rank.node.segment().allocated_bytes();
+  const std::uint64_t before = rank.node.segment().heap().allocated_bytes();
   WindowObject* const object = make(4096);
   ASSERT_NE(object, nullptr);
   EXPECT_NE(object->memory, nullptr);
   EXPECT_EQ(rank.groups.world().users().load(), 1);
-  EXPECT_GT(rank.node.segment().allocated_bytes(), before);
+  EXPECT_GT(rank.node.segment().heap().allocated_bytes(), before);
   EXPECT_TRUE(rank.windows.free(object).is_ok());
   EXPECT_EQ(rank.groups.world().users().load(), 0);
-  EXPECT_EQ(rank.node.segment().allocated_bytes(), before);
+  EXPECT_EQ(rank.node.segment().heap().allocated_bytes(), before);
 }
 
 TEST_F(WindowsTest, are_freed_in_two_steps_once) {
@@ -53,14 +53,14 @@ TEST_F(WindowsTest, tell_what_is_open_and_end_it) {
 }
 
 TEST_F(WindowsTest, take_a_caller_s_refusal_and_keep_nothing) {
-  const std::uint64_t before = rank.node.segment().allocated_bytes();
+  const std::uint64_t before = rank.node.segment().heap().allocated_bytes();
   WindowOptions options;
   options.refusal = Status(Code::unreachable, "not here");
   EXPECT_EQ(rank.windows.allocate(rank.groups.world(), 64, options).take_status().code(), Code::unreachable);
   options = {};
   options.lacks_memory = true;
   EXPECT_THROW((void)rank.windows.allocate(rank.groups.world(), 64, options), std::bad_alloc);
-  EXPECT_EQ(rank.node.segment().allocated_bytes(), before);
+  EXPECT_EQ(rank.node.segment().heap().allocated_bytes(), before);
   EXPECT_EQ(rank.groups.world().users().load(), 0);
 }
 

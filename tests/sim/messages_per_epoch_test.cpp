@@ -27,7 +27,7 @@ const std::string& page() {
 // One origin, rank 0, and a target on each other node.
 class Epoch {
  public:
-  explicit Epoch(const WindowOptions& wish = {}, Rank targets = 1) : windows(targets + 1, wish), targets_(targets) {}
+  explicit Epoch(const SimWindowOptions& wish = {}, Rank targets = 1) : windows(targets + 1, wish), targets_(targets) {}
 
   void begin_count() {
     posted_ = posted(0);
@@ -133,7 +133,7 @@ TEST(MessagesPerEpoch, of_a_lock_all) {
 }
 
 // The operations of an epoch of lock_all, ended by a flush of its target.
-void flushed(const WindowOptions& wish, const std::string& name, const std::function<void(Epoch&)>& operations) {
+void flushed(const SimWindowOptions& wish, const std::string& name, const std::function<void(Epoch&)>& operations) {
   Epoch epoch(wish);
   EXPECT_TRUE(fine(epoch.origin().all_locks().lock()));
   epoch.begin_count();

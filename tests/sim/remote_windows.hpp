@@ -75,7 +75,7 @@ inline ProtocolJobOptions card_options(Rank ranks) {
   return options;
 }
 
-struct WindowOptions {
+struct SimWindowOptions {
   std::uint32_t promises = 0;
   bool dynamic = false;
   PathChoice path = PathChoice::automatic;
@@ -90,13 +90,13 @@ struct WindowOptions {
 // Ranks of a job, neighbours on nodes of equal size, and one window over all of them.
 class RemoteWindows {
  public:
-  RemoteWindows(Rank ranks, const WindowOptions& wish, const ProtocolJobOptions& options)
+  RemoteWindows(Rank ranks, const SimWindowOptions& wish, const ProtocolJobOptions& options)
       : job(wish.seed, ranks, options), waiter(job.world()), ringer(job.world()), ranks_(ranks), wish_(wish) {
     for (Rank rank = 0; rank < ranks; ++rank) cards_.push_back(std::make_unique<SimRdma>(job.world(), rank));
     for (Rank rank = 0; rank < ranks; ++rank) windows_.push_back(std::make_unique<Window>(parts_of(rank, options)));
     for (const auto& window : windows_) window->refresh_views();
   }
-  explicit RemoteWindows(Rank ranks, const WindowOptions& wish = {})
+  explicit RemoteWindows(Rank ranks, const SimWindowOptions& wish = {})
       : RemoteWindows(ranks, wish, wish.network_only ? card_options(ranks) : even_options(ranks)) {}
 
   Window& operator[](Rank rank) { return *windows_[rank]; }
@@ -180,7 +180,7 @@ class RemoteWindows {
 
   PathCounters counters_;
   Rank ranks_;
-  WindowOptions wish_;
+  SimWindowOptions wish_;
   std::vector<std::unique_ptr<SimRdma>> cards_;
   std::vector<std::unique_ptr<AskedLocks>> asked_locks_;  // by rank
   std::vector<std::unique_ptr<Window>> windows_;

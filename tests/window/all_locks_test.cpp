@@ -13,10 +13,10 @@ namespace {
 
 using testing::HasSubstr;
 
-bool can_be_locked(const NodeMemory& node, std::uint32_t by, std::uint32_t target) {
+bool can_be_locked(const SharedNode& node, std::uint32_t by, std::uint32_t target) {
   return node.try_lock(by, target, LockMode::exclusive) && node.unlock(by, target, LockMode::exclusive);
 }
-std::vector<std::uint32_t> held_of(const NodeMemory& node) {
+std::vector<std::uint32_t> held_of(const SharedNode& node) {
   std::vector<std::uint32_t> held;
   for (std::uint32_t target = 0; target < node.size(); ++target) held.push_back(node.holders(target));
   return held;
@@ -34,7 +34,7 @@ struct BiasedLocksOf3 : testing::Test {
   }
   bool is_offered() const { return node.shared()[0].bias().is_offered(); }
 
-  NodeMemory node{3, true};
+  SharedNode node{3, true};
   NodeRank mine{node, 0};
 };
 
@@ -124,7 +124,7 @@ TEST_F(BiasedLocksOf3, are_not_offered_while_somebody_waits_for_one_and_later_ar
 }
 
 TEST(BiasedLocks, are_never_held_where_there_is_no_bias) {
-  const NodeMemory node(2, false);
+  const SharedNode node(2, false);
   NodeRank mine(node, 0);
   EXPECT_FALSE(mine.biased.hold());
   for (std::uint32_t i = 0; i < 2 * OfferPace::shortest; ++i) mine.biased.note_locked_one_by_one();
@@ -135,7 +135,7 @@ TEST(BiasedLocks, are_never_held_where_there_is_no_bias) {
 // ---- one by one ----
 
 struct AllLocksOf4 : testing::Test {
-  NodeMemory node{4, false};
+  SharedNode node{4, false};
   NodeRank mine{node, 0};
 };
 
@@ -226,7 +226,7 @@ class AllLocksByEachWay : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutBias, AllLocksByEachWay, testing::Bool());
 
 TEST_P(AllLocksByEachWay, stay_held_when_an_operation_has_failed_until_the_next_unlock) {
-  const NodeMemory node(3, GetParam());
+  const SharedNode node(3, GetParam());
   NodeRank mine(node, 0);
   ASSERT_TRUE(is_fine(mine.all.lock()));
   EXPECT_EQ(mine.biased.are_held(), GetParam());
@@ -242,7 +242,7 @@ TEST_P(AllLocksByEachWay, stay_held_when_an_operation_has_failed_until_the_next_
 }
 
 TEST_P(AllLocksByEachWay, find_their_way_back_to_the_bias) {
-  const NodeMemory node(3, GetParam());
+  const SharedNode node(3, GetParam());
   NodeRank mine(node, 0);
   ASSERT_TRUE(can_be_locked(node, 1, 2));
   for (std::uint32_t i = 0; i < OfferPace::shortest; ++i) {

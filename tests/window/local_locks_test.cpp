@@ -30,7 +30,7 @@ class NotedRings final : public Ringer {
 };
 
 TEST(LocalLocks, are_shared_or_held_alone) {
-  const NodeMemory node(3, false);
+  const SharedNode node(3, false);
   NodeRank mine(node, 0);
   EXPECT_TRUE(is_fine(mine.local.take(1, LockMode::shared, "test")));
   EXPECT_FALSE(node.try_lock(1, 1, LockMode::exclusive));
@@ -41,7 +41,7 @@ TEST(LocalLocks, are_shared_or_held_alone) {
 }
 
 TEST(LocalLocks, of_mutexes_are_others_than_the_parts) {
-  const NodeMemory node(2, false);
+  const SharedNode node(2, false);
   NodeRank mine(node, 0);
   EXPECT_TRUE(is_fine(mine.local.take(1, LockMode::exclusive, "test", 2)));
   EXPECT_TRUE(node.is_free(1, 0));
@@ -52,7 +52,7 @@ TEST(LocalLocks, of_mutexes_are_others_than_the_parts) {
 }
 
 TEST(LocalLocks, are_neither_taken_nor_queued_for_where_the_caller_may_not) {
-  const NodeMemory node(3, false);
+  const SharedNode node(3, false);
   NodeRank mine(node, 0);
   const auto may_not = [] { return false; };
   EXPECT_EQ(mine.local.take_or_queue(1, LockMode::exclusive, may_not).kind, Requested::Kind::refused);
@@ -63,7 +63,7 @@ TEST(LocalLocks, are_neither_taken_nor_queued_for_where_the_caller_may_not) {
 }
 
 TEST(LocalLocks, are_waited_for_until_they_are_granted) {
-  const NodeMemory node(2, false);
+  const SharedNode node(2, false);
   NodeRank mine(node, 0);
   ASSERT_TRUE(node.try_lock(1, 1, LockMode::exclusive));
   const Requested requested = mine.local.take_or_queue(1, LockMode::exclusive, [] { return true; });
@@ -76,7 +76,7 @@ TEST(LocalLocks, are_waited_for_until_they_are_granted) {
 }
 
 TEST(LocalLocks, leave_the_queue_when_the_wait_fails) {
-  const NodeMemory node(3, false);
+  const SharedNode node(3, false);
   NodeRank mine(node, 0);
   ASSERT_TRUE(node.try_lock(1, 1, LockMode::exclusive));
   const Status status = mine.local.take(1, LockMode::exclusive, "farsum_lock");
@@ -87,7 +87,7 @@ TEST(LocalLocks, leave_the_queue_when_the_wait_fails) {
 }
 
 TEST(LocalLocks, name_the_dead_who_hold_what_is_waited_for) {
-  const NodeMemory node(3, false);
+  const SharedNode node(3, false);
   const DeadRank dead(2);
   NodeRank mine(node, 0, {.liveness = &dead});
   ASSERT_TRUE(node.try_lock(2, 1, LockMode::shared));
@@ -98,14 +98,14 @@ TEST(LocalLocks, name_the_dead_who_hold_what_is_waited_for) {
 }
 
 TEST(LocalLocks, say_when_the_queue_is_full) {
-  const NodeMemory node(2, false);
+  const SharedNode node(2, false);
   NodeRank mine(node, 0);
   EXPECT_THAT(mine.local.await(1, {.kind = Requested::Kind::full}, "farsum_lock").text(),
               HasSubstr("rank 1: the lock's queue is full"));
 }
 
 TEST(LocalLocks, that_are_not_held_are_not_given_back) {
-  const NodeMemory node(2, false);
+  const SharedNode node(2, false);
   NodeRank mine(node, 0);
   ASSERT_TRUE(node.try_lock(1, 1, LockMode::exclusive));
   EXPECT_THAT(mine.local.give_back(1, LockMode::exclusive, "farsum_unlock").text(),
@@ -117,11 +117,11 @@ TEST(LocalLocks, that_are_not_held_are_not_given_back) {
 }
 
 TEST(LocalLocks, ring_the_target_once_its_agent_is_granted_one_for_another_node) {
-  const NodeMemory node(3, false);
+  const SharedNode node(3, false);
   const NotedRings rings;
   NodeRank mine(node, 0, {.ringer = &rings});
   ASSERT_TRUE(is_fine(mine.local.take(1, LockMode::exclusive, "test")));
-  ASSERT_EQ(node.view(1).request(2, NodeMemory::contender(2), LockMode::exclusive).kind, Requested::Kind::queued);
+  ASSERT_EQ(node.view(1).request(2, SharedNode::contender(2), LockMode::exclusive).kind, Requested::Kind::queued);
   EXPECT_TRUE(rings.owners.empty());
   EXPECT_TRUE(is_fine(mine.local.give_back(1, LockMode::exclusive, "test")));
   EXPECT_EQ(rings.owners, std::vector<std::uint32_t>{node.ranks()[1]});

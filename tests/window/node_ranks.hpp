@@ -20,7 +20,7 @@
 namespace farsum {
 
 // Takes the next step of a script for each look in vain.
-class ScriptedWaiter final : public Waiter {
+class NodeWaiter final : public Waiter {
  public:
   void then(std::function<void()> step) { steps_.push_back(std::move(step)); }
   bool is_at_the_end() const { return steps_.empty(); }
@@ -51,9 +51,9 @@ class ScriptedWaiter final : public Waiter {
 };
 
 // What ranks of the node have in common: their parts of the shared memory, and the bias of their locks if there is one.
-class NodeMemory {
+class SharedNode {
  public:
-  NodeMemory(std::uint32_t ranks, bool is_biased) : shape_{.ranks = ranks, .most_regions = 1, .locks = 3} {
+  SharedNode(std::uint32_t ranks, bool is_biased) : shape_{.ranks = ranks, .most_regions = 1, .locks = 3} {
     const std::size_t bias_bytes = is_biased ? LockBias::footprint(ranks) : 0;
     constexpr std::size_t alignment = alignof(SharedLockState);
     block_.resize(alignment + bias_bytes + ranks * shape_.rank_bytes());
@@ -111,7 +111,7 @@ struct NodeRankOptions {
 // The parts of one rank, made as a window makes them.
 class NodeRank {
  public:
-  NodeRank(const NodeMemory& node, std::uint32_t rank, const NodeRankOptions& options = {})
+  NodeRank(const SharedNode& node, std::uint32_t rank, const NodeRankOptions& options = {})
       : rank_(rank), size_(node.size()), options_(options), node_(node), sizes_(size_, 64), agent_(agent_of(options)) {
     for (std::uint32_t target = 0; target < size_; ++target) views[target].owner = node.ranks()[target];
   }
@@ -138,14 +138,14 @@ class NodeRank {
 
   OriginEngine::Options engine_options() const {
     OriginEngine::Options options;
-    options.peers = NodeMemory::first_of_job + std::size_t{size_};
+    options.peers = SharedNode::first_of_job + std::size_t{size_};
     return options;
   }
 
   std::uint32_t rank_;
   std::uint32_t size_;
   NodeRankOptions options_;
-  const NodeMemory& node_;
+  const SharedNode& node_;
   std::string name_;
   std::vector<std::uint64_t> sizes_;
   std::vector<RegionTable> told_;
@@ -167,7 +167,7 @@ class NodeRank {
   std::vector<Rank> woken;
   Hearing hearing;
 
-  ScriptedWaiter waiter;
+  NodeWaiter waiter;
   std::unique_ptr<TargetView[]> views = std::make_unique<TargetView[]>(size_);
   std::unique_ptr<TargetState[]> states = std::make_unique<TargetState[]>(size_);
   WindowTexts texts{3, name_, node_.ranks(), options_.liveness};

@@ -46,7 +46,7 @@ struct PostEpochsOf3 : testing::Test {
     return done;
   }
 
-  NodeMemory node{3, false};
+  SharedNode node{3, false};
   NodeRank mine{node, 0}, first{node, 1}, second{node, 2};
   std::vector<std::uint64_t> carried_out;  // by offset
   std::uint64_t failing = ~std::uint64_t{0};
@@ -118,7 +118,7 @@ TEST_F(PostEpochsOf3, refuse_what_does_not_nest) {
 }
 
 TEST(PostEpochs, name_ranks_of_the_group_and_each_once) {
-  const NodeMemory node(20, false);
+  const SharedNode node(20, false);
   NodeRank mine(node, 0);
   Targets many(20);
   std::iota(many.begin(), many.end(), 0u);

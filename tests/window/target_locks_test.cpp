@@ -21,7 +21,7 @@ struct TargetLocksOf3 : testing::Test {
   }
   std::vector<std::int32_t> only_1_is(std::int32_t word) const { return {no_epoch, word, no_epoch}; }
 
-  NodeMemory node{3, false};
+  SharedNode node{3, false};
   NodeRank mine{node, 0};
 };
 

@@ -56,7 +56,8 @@ bool LinkTimes::lapse(std::uint64_t now_ns) {
 std::uint64_t LinkTimes::deadline_ns(LinkState state, bool is_there) const {
   const std::uint64_t next = periods_.timeout_ns == 0 ? never : quiet_since_ns() + periods_.timeout_ns;
   if (state == LinkState::broken) return is_there ? next : std::min(next, retry_ns_);
-  const std::uint64_t acts_at = state == LinkState::open ? std::min(ping_at_ns(), reconnect_at_ns()) : reconnect_at_ns();
+  const std::uint64_t acts_at =
+      state == LinkState::open ? std::min(ping_at_ns(), reconnect_at_ns()) : reconnect_at_ns();
   return std::min(next, acts_at);
 }
 

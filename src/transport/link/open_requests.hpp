@@ -33,7 +33,7 @@ class OpenRequests {
   std::uint64_t begin() const { return requests_.begin(); }
   std::uint64_t end() const { return requests_.end(); }
   std::uint64_t unanswered() const { return unanswered_; }
-  std::uint64_t reply_room() const { return reply_room_; }  // reply charges of the unanswered
+  std::uint64_t reply_room() const { return reply_room_; }            // reply charges of the unanswered
   std::uint64_t may_wait_charge() const { return may_wait_charge_; }  // charges of the unanswered that may wait
 
  private:

@@ -36,7 +36,7 @@ void RequestDesk::accept(const Frame& frame, RequestHandler& handler) {
 }
 
 void RequestDesk::accept_record(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
-                                 RequestHandler& handler) {
+                                RequestHandler& handler) {
   const bool may_wait = (record.flags & may_wait_flag) != 0;
   if (!parked_.empty() || may_wait) {
     Parked parked = park(ticket, record, message);
@@ -58,7 +58,7 @@ void RequestDesk::accept_record(std::uint64_t ticket, const RequestRecord& recor
 
 // Asks the handler, and replies where the request is done.
 Served RequestDesk::ask(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
-                         std::span<std::byte> room, RequestHandler& handler) {
+                        std::span<std::byte> room, RequestHandler& handler) {
   serving_ = true;
   const Served served = handler.on_request(peer_, message, room, {peer_, ticket});
   serving_ = false;
@@ -70,7 +70,7 @@ Served RequestDesk::ask(std::uint64_t ticket, const RequestRecord& record, std::
 
 // The common case: the message is read where it lies, its reply is written where it leaves from.
 RequestDesk::InPlace RequestDesk::serve_in_place(std::uint64_t ticket, const RequestRecord& record,
-                                                   std::span<const std::byte> message, RequestHandler& handler) {
+                                                 std::span<const std::byte> message, RequestHandler& handler) {
   const std::span<std::byte> room =
       replies_.reserve(sizeof(ReplyEntry) + record.reply_capacity).subspan(sizeof(ReplyEntry));
   // A frame that is full travels while the next one is made; that one, where the room lies, stays until the turn ends.
@@ -117,7 +117,7 @@ std::size_t RequestDesk::serve_parked(RequestHandler& handler, std::size_t budge
 }
 
 RequestDesk::Parked RequestDesk::park(std::uint64_t ticket, const RequestRecord& record,
-                                        std::span<const std::byte> message) {
+                                      std::span<const std::byte> message) {
   Parked parked;
   parked.ticket = ticket;
   parked.record = record;
@@ -167,8 +167,7 @@ bool RequestDesk::joins_last_entry(std::uint64_t ticket) {
   return true;
 }
 
-void RequestDesk::reply(std::uint64_t ticket, const RequestRecord& record, Code code,
-                         std::span<const std::byte> data) {
+void RequestDesk::reply(std::uint64_t ticket, const RequestRecord& record, Code code, std::span<const std::byte> data) {
   replies_.hold();
   const std::uint64_t cost = charge(record.bytes, record.reply_capacity);
   if (code == Code::ok && data.empty() && joins_last_entry(ticket)) return credit_.release(cost);

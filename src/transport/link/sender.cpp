@@ -186,8 +186,7 @@ void LinkSender::tick(std::uint64_t now_ns) {
   }
   if (!times_.is_needed()) return;
   if (times_.lapse(now_ns)) note_need(now_ns);
-  const bool has_asked_nothing =
-      state_ == LinkState::open && dues_.is_receipts_only(state_) && !times_.awaits_pong();
+  const bool has_asked_nothing = state_ == LinkState::open && dues_.is_receipts_only(state_) && !times_.awaits_pong();
   if (has_asked_nothing && now_ns >= times_.deadline_ns(state_, true)) return ask_for_received(now_ns);
   if (times_.is_silent(now_ns)) {
     if (times_.does_silence_count()) return fail(LinkEnd::silence, Code::peer_failed);

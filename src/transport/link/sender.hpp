@@ -24,8 +24,8 @@
 namespace farsum::link {
 
 struct SenderOptions : LinkOptions, LinkPeriods {
-  std::span<const std::byte> address;         // how the target reaches this process; at most 1024 B, kept by the caller
-  std::uint64_t may_wait_bytes = 131072;      // charges of requests that may wait which are unanswered at once
+  std::span<const std::byte> address;        // how the target reaches this process; at most 1024 B, kept by the caller
+  std::uint64_t may_wait_bytes = 131072;     // charges of requests that may wait which are unanswered at once
   std::uint64_t hold_credit_ns = 1'000'000;  // that others wait for, by a post that was refused and not posted again
 };
 
@@ -107,7 +107,9 @@ class LinkSender {
   // A letter was refused and none was posted since: who wanted it to be sent may come again.
   bool has_room_for_refused_letter() const { return letters_.is_refused() && !letters_.is_full(); }
   bool holds_back() const { return outbox_.holds_back(); }  // something for later posts to join
-  bool wants_credit() const { return credit_.is_wanted(); }  // a post was refused and not posted again: this side is needed
+  bool wants_credit() const {
+    return credit_.is_wanted();
+  }  // a post was refused and not posted again: this side is needed
   const OriginDues& dues() const { return dues_; }
   const LinkCounters& counters() const { return counters_; }
 

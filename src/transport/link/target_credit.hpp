@@ -37,9 +37,9 @@ class TargetCredit {
   bool recall(bool holds_replies);
   void forget_recall() { recalled_ = false; }
 
-  std::uint64_t allowed() const { return allowed_; }               // in all
-  std::uint64_t granted() const { return allowed_ - released_; }   // unspent, or for what is held
-  std::uint64_t base() const { return pool_.base(); }              // the origin may keep so much
+  std::uint64_t allowed() const { return allowed_; }              // in all
+  std::uint64_t granted() const { return allowed_ - released_; }  // unspent, or for what is held
+  std::uint64_t base() const { return pool_.base(); }             // the origin may keep so much
   bool is_short() const { return wanted_ > allowed_; }
   // Whether that more is allowed than the origin was told is worth a frame of its own.
   bool is_worth_telling(std::uint64_t told) const;

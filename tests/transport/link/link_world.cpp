@@ -420,7 +420,8 @@ void SimLink::check() {
     world_.fail("the target holds more than it granted");
   }
   if (receiver.early_letter_bytes() > most_early_letter_bytes) world_.fail("the target keeps too many early letters");
-  const bool is_asked = (sender.dues().has_unanswered() || sender.dues().has_unreceived()) && !sender.dues().holds_all_back();
+  const bool is_asked =
+      (sender.dues().has_unanswered() || sender.dues().has_unreceived()) && !sender.dues().holds_all_back();
   const bool is_owed = is_asked || sender.has_unreceived_letters();
   const bool is_due = is_owed || sender.state() == LinkState::connecting;
   const bool has_deadline = sender.next_deadline_ns() != LinkSender::never;
