@@ -329,7 +329,6 @@ Way chosen(const Thresholds& thresholds, LinkClass link, const Work& work, bool 
     if (!work.guarded) return Way::direct;
     return single && reduces(work.kind) ? thresholds.user_single : thresholds.user_bulk;
   }
-  if (reduces(work.kind) && !single) return work.bytes >= thresholds.caller_from_bytes ? Way::caller : Way::owner;
   return Way::owner;
 }
 

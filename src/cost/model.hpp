@@ -95,9 +95,9 @@ std::uint64_t cheaper_from(const LinkModel& model, LinkClass link, Way way, Way 
 
 // What a window's paths are chosen by.
 struct Thresholds {
-  std::uint64_t caller_from_bytes = never;  // between hosts: sums of so many bytes are computed by their caller
-  // Between hosts: FARSUM_PATH=aggregated would be faster in a burst than the messages that the owner path makes of one
-  // by itself. Told, not done.
+  // Between hosts: FARSUM_PATH=caller would be faster for sums of so many bytes than the owner. Told, not done.
+  std::uint64_t caller_from_bytes = never;
+  // The same of FARSUM_PATH=aggregated in a burst, beside the messages that the owner path makes of one by itself.
   bool aggregates = false;
   Way user_bulk = Way::attach;    // user memory of one node: attach or owner
   Way user_single = Way::attach;  // the same for single elements

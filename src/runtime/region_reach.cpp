@@ -54,7 +54,6 @@ void RegionReach::choose_remote(Rank owner, Region& region) const {
   const PathChoiceResult paths = choose_paths(parts_.settings.path, reach_remote(region), model.thresholds);
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
-  region.caller_from_bytes = paths.caller_from_bytes;
 }
 
 // How this rank reaches a region of a rank of its node; as long as that lives.

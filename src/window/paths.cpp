@@ -53,9 +53,7 @@ Chosen by_copies(const Reach& reach, const cost::Thresholds& model) {
 Chosen automatic(const Reach& reach, const cost::Thresholds& model) {
   if (reach.mapped) return {{Path::direct, Path::direct}, "mapped here"};
   if (reach.attach_allowed) return by_copies(reach, model);
-  PathChoiceResult paths;
-  if (reach.leases) paths.caller_from_bytes = model.caller_from_bytes;
-  return {paths, reach.attach_refusal, true};
+  return {{}, reach.attach_refusal, true};
 }
 
 // Why what is forced cannot be; nothing where it can.
@@ -116,11 +114,8 @@ Chosen as_forced(PathChoice forced, const Reach& reach, const cost::Thresholds& 
 }
 
 std::string in_words(const Chosen& chosen, const Reach& reach) {
-  std::string words = chosen.begins_with_mapping ? fmt::format("{}; {}", reach.not_mapped_because, chosen.why)
-                                                 : std::string(chosen.why);
-  if (chosen.paths.caller_from_bytes != cost::never)
-    words += fmt::format("; sums from {} bytes on by their caller", chosen.paths.caller_from_bytes);
-  return words;
+  return chosen.begins_with_mapping ? fmt::format("{}; {}", reach.not_mapped_because, chosen.why)
+                                    : std::string(chosen.why);
 }
 
 }  // namespace

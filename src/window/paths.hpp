@@ -28,7 +28,6 @@ struct Reach {
 struct PathChoiceResult {
   Path bulk = Path::owner;                        // put, get, accumulates of many elements
   Path atomic = Path::owner;                      // single elements
-  std::uint64_t caller_from_bytes = cost::never;  // of sums of many elements that the owner would do
 };
 
 // What several paths could do is the cost model's to choose, by its thresholds.

@@ -29,8 +29,6 @@ struct Region {
   AtomicDomain domain;
   Path bulk = Path::owner;
   Path atomic = Path::owner;
-  // Bulk accumulates of so many bytes go by caller, though `bulk` is owner; where leases are granted (see Reach).
-  std::uint64_t caller_from_bytes = cost::never;
   bool promoted = false;
   bool read_only = false;
   bool is_sparse = false;  // `mapped` is where it would be: what an operation touches is reached first

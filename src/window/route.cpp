@@ -22,9 +22,6 @@ Route choose_route(const Operation& operation, RegionRef at, const RouteFacts& f
   route.path = atomic ? route.at.region->atomic : route.at.region->bulk;
   // Bulk atomics on memory that only CPU atomics may touch follow the atomic path.
   if (is_atomic(operation.kind) && route.at.region->domain.atomics_only) route.path = route.at.region->atomic;
-  const bool is_bulk = is_atomic(operation.kind) && !atomic;
-  if (is_bulk && route.path == Path::owner && operation.bytes >= route.at.region->caller_from_bytes)
-    route.path = Path::caller;
   // What crosses from one region into the next is contiguous at the owner, who also finds the locks of each piece.
   if (!route.at.whole && (route.path == Path::direct || route.path == Path::caller)) route.path = Path::owner;
   if (!route.at.is_reached) [[unlikely]]

@@ -142,7 +142,7 @@ TEST(GoldenMessages, of_gathered_updates_are_as_recorded) {
 }
 
 TEST(GoldenMessages, of_leased_updates_are_as_recorded) {
-  RemoteWindows windows(2, {.caller_from_bytes = 64});
+  RemoteWindows windows(2, {.path = PathChoice::caller});
   Heard heard(windows.job);
   const std::vector<std::byte> operand = counted(128);
   EXPECT_TRUE(fine(windows[1].all_locks().lock()));

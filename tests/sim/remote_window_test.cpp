@@ -650,19 +650,17 @@ TEST(RemoteWindow, keeps_the_order_of_what_it_replaces_and_sums_by_caller) {
   EXPECT_TRUE(fine(windows[1].all_locks().unlock()));
 }
 
-TEST(RemoteWindow, sums_by_caller_from_the_regions_threshold_on) {
-  RemoteWindows windows(2, {.caller_from_bytes = 64});
-  const auto shorter = ones(63);
-  const auto longer = ones(64);
-  EXPECT_TRUE(fine(windows[1].all_locks().lock()));
-  EXPECT_TRUE(fine(windows[1].operate(byte_sum_of(shorter), 0, Completion::implicit, nullptr)));
-  EXPECT_EQ(windows.operations_by(Path::caller), 0);
-  EXPECT_TRUE(fine(windows[1].operate(byte_sum_of(longer), 0, Completion::implicit, nullptr)));
-  EXPECT_EQ(windows.operations_by(Path::caller), 1);
-  EXPECT_TRUE(fine(windows[1].operate(put_of(longer), 0, Completion::implicit, nullptr)));
-  EXPECT_EQ(windows.operations_by(Path::caller), 1) << "a put computes nothing";
-  EXPECT_EQ(windows.job.memory(0)[62], std::byte{2}) << "the order was not kept";
-  EXPECT_TRUE(fine(windows[1].all_locks().unlock()));
+TEST(RemoteWindow, sums_by_caller_only_where_that_is_forced) {
+  const auto data = ones(4096);
+  for (const auto& [path, by_caller] : {std::pair{PathChoice::automatic, 0u}, {PathChoice::caller, 2u}}) {
+    RemoteWindows windows(2, {.path = path});
+    EXPECT_TRUE(fine(windows[1].all_locks().lock()));
+    for (int i = 0; i < 2; ++i)
+      EXPECT_TRUE(fine(windows[1].operate(byte_sum_of(data), 0, Completion::implicit, nullptr)));
+    EXPECT_EQ(windows.operations_by(Path::caller), by_caller);
+    EXPECT_TRUE(fine(windows[1].all_locks().unlock()));
+    EXPECT_EQ(windows.job.memory(0).back(), std::byte{2});
+  }
 }
 
 TEST(RemoteWindow, sums_by_caller_under_a_lock_once_that_is_held) {

@@ -82,7 +82,6 @@ struct SimWindowOptions {
   std::uint64_t aggregate_limit = 1024;
   Rank ranks_of_a_node = 1;
   std::uint64_t seed = 1;
-  std::uint64_t caller_from_bytes = ~std::uint64_t{0};
   bool network_only = false;  // cards carry everything out
   std::uint32_t queues_as = lock_word::waiting;
 };
@@ -174,7 +173,6 @@ class RemoteWindows {
     const PathChoiceResult paths = choose_paths(wish_.path, reach);
     region.bulk = paths.bulk;
     region.atomic = paths.atomic;
-    region.caller_from_bytes = wish_.caller_from_bytes;
     return std::make_shared<std::vector<Region>>(std::vector{region});
   }
 

@@ -14,12 +14,10 @@ const Reach user_memory = {.attach_allowed = true, .attach_refusal = "", .not_ma
 const Reach remote = {.leases = true, .attach_refusal = "by messages", .not_mapped_because = "on host b"};
 
 TEST(ChosenPaths, of_mapped_memory_are_direct_whatever_the_model_says) {
-  const cost::Thresholds model = {
-      .caller_from_bytes = 8, .user_bulk = cost::Way::owner, .user_single = cost::Way::owner};
+  const cost::Thresholds model = {.user_bulk = cost::Way::owner, .user_single = cost::Way::owner};
   const PathChoiceResult paths = choose_paths(PathChoice::automatic, mapped_memory, model);
   EXPECT_EQ(paths.bulk, Path::direct);
   EXPECT_EQ(paths.atomic, Path::direct);
-  EXPECT_EQ(paths.caller_from_bytes, cost::never);
 }
 
 TEST(ChosenPaths, of_user_memory_are_what_the_model_finds_cheaper) {
@@ -42,15 +40,16 @@ TEST(ChosenPaths, without_copies_by_the_kernel_are_the_owners) {
       choose_paths(PathChoice::automatic, {.attach_refusal = "refused", .not_mapped_because = "user memory"});
   EXPECT_EQ(paths.bulk, Path::owner);
   EXPECT_EQ(paths.atomic, Path::owner);
-  EXPECT_EQ(paths.caller_from_bytes, cost::never);
 }
 
-TEST(ChosenPaths, between_hosts_leave_sums_to_their_caller_from_the_models_size_on) {
-  EXPECT_EQ(choose_paths(PathChoice::automatic, remote).caller_from_bytes, cost::never);
-  const PathChoiceResult paths = choose_paths(PathChoice::automatic, remote, {.caller_from_bytes = 4096});
-  EXPECT_EQ(paths.bulk, Path::owner);
-  EXPECT_EQ(paths.caller_from_bytes, 4096u);
-  EXPECT_THAT(explain_choice(PathChoice::automatic, remote, {.caller_from_bytes = 4096}), HasSubstr("4096"));
+TEST(ChosenPaths, between_hosts_are_the_owners_whatever_the_model_says) {
+  for (const cost::Thresholds& model : {cost::Thresholds(), cost::Thresholds{.caller_from_bytes = 8}}) {
+    const PathChoiceResult paths = choose_paths(PathChoice::automatic, remote, model);
+    EXPECT_EQ(paths.bulk, Path::owner);
+    EXPECT_EQ(paths.atomic, Path::owner);
+    EXPECT_THAT(explain_choice(PathChoice::automatic, remote, model), HasSubstr("by messages"));
+  }
+  EXPECT_EQ(choose_paths(PathChoice::caller, remote).bulk, Path::caller);
 }
 
 // `farsum info --model` says what windows do.
@@ -73,12 +72,10 @@ TEST(ChosenPaths, are_those_that_the_model_says_it_chooses) {
 }
 
 TEST(ChosenPaths, that_are_forced_do_not_ask_the_model) {
-  const cost::Thresholds model = {
-      .caller_from_bytes = 8, .user_bulk = cost::Way::owner, .user_single = cost::Way::owner};
+  const cost::Thresholds model = {.user_bulk = cost::Way::owner, .user_single = cost::Way::owner};
   const PathChoiceResult attach = choose_paths(PathChoice::attach, user_memory, model);
   EXPECT_EQ(attach.bulk, Path::attach);
   EXPECT_EQ(attach.atomic, Path::attach);
-  EXPECT_EQ(choose_paths(PathChoice::owner, remote, model).caller_from_bytes, cost::never);
   // What cannot be forced is chosen as if nothing had been.
   EXPECT_EQ(choose_paths(PathChoice::offload, user_memory, model).bulk, Path::owner);
 }

@@ -43,10 +43,10 @@ TEST_F(Routes, of_a_bare_notification_are_the_owners) {
   EXPECT_EQ(choose_route(Operation(), RegionRef(), there).path, Path::owner);
 }
 
-TEST_F(Routes, of_sums_of_many_elements_are_the_callers_from_a_size_on) {
-  region.bulk = region.atomic = Path::owner;
-  region.caller_from_bytes = 1024;
-  EXPECT_EQ(path_of(sum_of(1016), there), Path::owner);
+TEST_F(Routes, of_sums_are_the_callers_where_the_region_says_so) {
+  region.bulk = Path::caller;
+  region.atomic = Path::owner;
+  EXPECT_EQ(path_of(sum_of(8), there), Path::owner);
   EXPECT_EQ(path_of(sum_of(1024), there), Path::caller);
 }
 
