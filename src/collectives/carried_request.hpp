@@ -23,8 +23,8 @@ struct CarriedRequest {
   SaidOfCall said;
   CarriedExtent own;                    // what this rank brings, where that is long
   std::unique_ptr<std::byte[]> answer;  // what this rank gets, where that is short, once it is fetched
+  std::uint64_t number = 0;             // written when it is queued, and never after
   // Guarded by the queue's mutex.
-  std::uint64_t number = 0;
   State state = State::queued;
   std::unique_ptr<std::byte[]> staged;  // what this rank brings of a queued call, where that is short
   // Once it is fetched.

@@ -67,6 +67,7 @@ void RankChores::look_after_network() {
   // Threads look after it at the moment. Will they go on?
   agenda_.come_back_at("network", network_.next_deadline_ns());
 }
+
 Network::Threads RankChores::threads() const {
   return waiter_.sleepers() != 0  ? Network::Threads::sleep
          : waiter_.lookers() != 0 ? Network::Threads::look

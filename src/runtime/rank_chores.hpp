@@ -16,7 +16,7 @@
 
 namespace farsum {
 
-// What the agent does beside serving; what it comes back for by the clock is on its agenda. The network is looked after
+// What it comes back for by the clock is on its agenda. The network is looked after
 // while threads sleep for what comes over it, or have gone on to other work.
 class RankChores final : public AgentChores {
  public:

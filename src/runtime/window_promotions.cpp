@@ -158,7 +158,10 @@ void WindowPromotions::discard(const os::ReleaseOutcome& outcome) {
 }
 
 void WindowPromotions::retry_after_free() {
-  if (!retries_.is_due_after_free()) return;
+  {
+    const std::lock_guard lock(retries_mutex_);
+    if (!retries_.is_due_after_free()) return;
+  }
   const auto parked = parts_.exposures.pause();
   os::PromotionRules patient = rules();
   // Each may cost it, for nothing.
@@ -178,6 +181,7 @@ void WindowPromotions::retry(const os::PromotionRules& rules) {
     has_failed = has_failed || outcome.demotion == os::Demotion::kept;
     discard(outcome);
   }
+  const std::lock_guard lock(retries_mutex_);
   if (has_failed)
     retries_.failed();
   else

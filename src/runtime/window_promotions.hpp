@@ -49,8 +49,6 @@ class WindowPromotions {
   void retry_after_free();
   void retry_at_end();
 
-  bool has_any() const { return parts_.registry.promoted_bytes() != 0; }
-
  private:
   os::PromotionRules rules() const;
   os::Promotion move(const WindowWish& wish, MoveCost& cost, std::string& refusal);
@@ -64,7 +62,8 @@ class WindowPromotions {
   // Guarded by a pause of the exposures, as what follows.
   std::vector<os::Promotion> kept_;  // of windows that are gone, over memory that others still expose
   std::size_t of_windows_ = 0;
-  PromotionRetries retries_;
+  std::mutex retries_mutex_;
+  PromotionRetries retries_;  // guarded by it: most frees are not worth a pause
 };
 
 }  // namespace farsum

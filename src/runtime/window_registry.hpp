@@ -34,7 +34,7 @@ class WindowRegistry {
   // What the hot views of all have counted, of those that are gone, too.
   Traffic hot_traffic();
 
-  // By who is the last to look at them, at the end.
+  // Without the mutex: while no other thread makes or frees windows.
   const std::vector<std::unique_ptr<WindowObject>>& living() const { return living_; }
   const std::vector<std::unique_ptr<WindowObject>>& left() const { return left_; }
 

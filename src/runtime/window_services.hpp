@@ -1,7 +1,6 @@
 // What windows are made of that outlives them: what the builder of a window gets.
 #pragma once
 
-#include "collectives/teardown.hpp"
 #include "liveness/remote_nodes.hpp"
 #include "progress/thread_waiter.hpp"
 #include "protocol/exposure.hpp"

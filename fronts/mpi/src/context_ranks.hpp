@@ -19,7 +19,7 @@ class ContextRanks {
   // Makes room for the job's ranks, while the engine knows only those that share its memory. Throws std::bad_alloc.
   void prepare(const Job& job);
   void begin(const Job& job);
-  // Waits for the ranks of all nodes. After the second time they may be gone.
+  // Where there are several nodes, waits for all ranks.
   void wait_for_all() const;
   void end();
 

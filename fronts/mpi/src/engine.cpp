@@ -108,6 +108,9 @@ void Engine::stop() {
   LibraryWait::forbid();
   if (farsum_finalize_forced() != FARSUM_OK) std::fprintf(stderr, "farsum: %s\n", farsum_last_error());
   parts_.ranks.wait_for_all();
+}
+
+void Engine::let_go() {
   parts_.bindings.forget();
   parts_.groups.clear();
   parts_.datatypes.close();

@@ -42,6 +42,8 @@ class Engine {
   void start(MPI_Comm comm, EngineLife::Claim& claim);
   // Collective over the context's ranks. Frees what windows the program has left.
   void stop();
+  // Of what it has kept for the engine, which has stopped.
+  void let_go();
 
   // A duplicate of COMM_SELF (for sessions a communicator of this process alone): backing windows, probes, requests.
   MPI_Comm self() const { return self_; }

@@ -37,16 +37,17 @@ class EngineLife {
 
   // Does not wait.
   Claim claim() { return {*this, take(EngineStep::claim)}; }
-  // Until its end is over.
+  // Until it has stopped.
   bool engine_runs() const {
     const EngineState now = state_.load(std::memory_order_acquire);
     return now == EngineState::running || now == EngineState::ending;
   }
   // From here on nobody claims an engine that runs. Does not wait.
   void announce_end() { take(EngineStep::end); }
-  // Waits for a thread that holds a claim. False: the engine does not run. Of one thread, which stops the engine and
-  // says that it has ended.
+  // Waits for a thread that holds a claim. False: the engine does not run. Of one thread, which stops the engine, says
+  // so, lets go of what belonged to it, and says that it has ended: then it may be claimed again.
   bool begin_to_end();
+  void stopped() { take(EngineStep::stop); }
   void ended() { take(EngineStep::ended); }
 
  private:

@@ -21,6 +21,9 @@ void Front::stop_engine() {
   if (!life.begin_to_end()) return;
   if (sessions.are_alone()) collect_at_engines_end();
   engine_.stop();
+  // The library may call the program back while what is left of the engine goes: nothing of it is Farsum's any more.
+  life.stopped();
+  engine_.let_go();
   life.ended();
 }
 

@@ -27,7 +27,7 @@ namespace farsum::mpi {
 class GroupLease {
  public:
   enum class Refusal : std::uint8_t {
-    none,           // it is held, or the library is to make the window
+    none,           // it is held, or is not, without a reason to tell
     has_strangers,  // some ranks are outside the engine's context
     no_memory,      // some rank has none left for the group; all ranks are told so
   };

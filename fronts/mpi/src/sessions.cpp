@@ -12,7 +12,7 @@ Sessions::Facts Sessions::facts_of(const EngineLife::Claim& claim) {
   const bool is_there = claim.found() == EngineState::running;
   here[runs] = is_there ? 1 : 0;
   here[runs_not] = is_there ? 0 : 1;
-  here[ends] = claim.found() == EngineState::ending ? 1 : 0;
+  here[ends] = claim.found() == EngineState::ending || claim.found() == EngineState::stopped ? 1 : 0;
   here[is_busy] = claim.found() == EngineState::starting ? 1 : 0;
   return here;
 }

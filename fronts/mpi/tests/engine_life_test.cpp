@@ -27,22 +27,32 @@ const std::vector<Row> rows = {
     {State::none, Step::give_up, never},
     {State::none, Step::take_up, never},
     {State::none, Step::end, State::none},
+    {State::none, Step::stop, never},
     {State::none, Step::ended, never},
     {State::starting, Step::claim, never},
     {State::starting, Step::give_up, State::none},
     {State::starting, Step::take_up, State::running},
     {State::starting, Step::end, State::starting},
+    {State::starting, Step::stop, never},
     {State::starting, Step::ended, never},
     {State::running, Step::claim, never},
     {State::running, Step::give_up, never},
     {State::running, Step::take_up, never},
     {State::running, Step::end, State::ending},
+    {State::running, Step::stop, never},
     {State::running, Step::ended, never},
     {State::ending, Step::claim, never},
     {State::ending, Step::give_up, never},
     {State::ending, Step::take_up, never},
     {State::ending, Step::end, State::ending},
-    {State::ending, Step::ended, State::none},
+    {State::ending, Step::stop, State::stopped},
+    {State::ending, Step::ended, never},
+    {State::stopped, Step::claim, never},
+    {State::stopped, Step::give_up, never},
+    {State::stopped, Step::take_up, never},
+    {State::stopped, Step::end, State::stopped},
+    {State::stopped, Step::stop, never},
+    {State::stopped, Step::ended, State::none},
 };
 
 TEST(EngineStates, follow_one_another_as_the_table_says) {
@@ -53,9 +63,9 @@ TEST(EngineStates, follow_one_another_as_the_table_says) {
 }
 
 TEST(EngineStates, come_back_to_none_from_each) {
-  for (const State from : {State::starting, State::running, State::ending}) {
+  for (const State from : {State::starting, State::running, State::ending, State::stopped}) {
     State now = from;
-    for (const Step step : {Step::take_up, Step::end, Step::ended}) now = state_after(now, step).value_or(now);
+    for (const Step step : {Step::take_up, Step::end, Step::stop, Step::ended}) now = state_after(now, step).value_or(now);
     EXPECT_EQ(now, State::none) << static_cast<int>(from);
   }
 }
@@ -83,7 +93,7 @@ TEST(EngineLife, moves_a_claim_without_giving_it_up) {
   EXPECT_TRUE(life.engine_runs());
 }
 
-TEST(EngineLife, runs_from_when_it_was_taken_up_until_it_has_ended) {
+TEST(EngineLife, runs_from_when_it_was_taken_up_until_it_has_stopped) {
   EngineLife life;
   EXPECT_FALSE(life.engine_runs());
   {
@@ -98,8 +108,10 @@ TEST(EngineLife, runs_from_when_it_was_taken_up_until_it_has_ended) {
   EXPECT_EQ(life.claim().found(), State::ending);
   EXPECT_TRUE(life.begin_to_end());
   EXPECT_TRUE(life.engine_runs());
-  life.ended();
+  life.stopped();
   EXPECT_FALSE(life.engine_runs());
+  EXPECT_EQ(life.claim().found(), State::stopped) << "what belonged to it is still there";
+  life.ended();
   EXPECT_TRUE(life.claim().is_held());
 }
 
@@ -118,6 +130,7 @@ TEST(EngineLife, ends_an_engine_that_another_thread_starts_only_once_it_runs) {
   std::thread ender([&] {
     EXPECT_TRUE(life.begin_to_end());
     has_ended.store(true, std::memory_order_release);
+    life.stopped();
     life.ended();
   });
   EXPECT_FALSE(has_ended.load(std::memory_order_acquire));

@@ -30,7 +30,7 @@ Facts any_of(const std::vector<EngineState>& states) {
   return any;
 }
 
-// Whatever the ranks' states are: a set of them for each of 15 numbers.
+// Whatever the ranks' states are: a set of them for each of 31 numbers.
 std::vector<EngineState> states_of(unsigned set) {
   std::vector<EngineState> states;
   for (unsigned state = 0; state < engine_states; ++state)
@@ -47,10 +47,11 @@ TEST(Sessions, say_of_each_rank_whether_its_engine_runs) {
   EXPECT_EQ(of_state(EngineState::starting), (Facts{0, 1, 0, 1}));
   EXPECT_EQ(of_state(EngineState::running), (Facts{1, 0, 0, 0}));
   EXPECT_EQ(of_state(EngineState::ending), (Facts{0, 1, 1, 0}));
+  EXPECT_EQ(of_state(EngineState::stopped), (Facts{0, 1, 1, 0}));
 }
 
 TEST(Sessions, use_an_engine_that_runs_for_all_ranks_and_for_no_others) {
-  for (unsigned set = 1; set < 16; ++set) {
+  for (unsigned set = 1; set < 32; ++set) {
     const std::vector<EngineState> states = states_of(set);
     const bool is_shared = states == std::vector{EngineState::running};
     EXPECT_EQ(Sessions::answer_to(any_of(states)) == Answer::runs_for_all, is_shared) << set;
@@ -58,7 +59,7 @@ TEST(Sessions, use_an_engine_that_runs_for_all_ranks_and_for_no_others) {
 }
 
 TEST(Sessions, start_the_engine_where_no_rank_has_one_nor_is_about_to) {
-  for (unsigned set = 1; set < 16; ++set) {
+  for (unsigned set = 1; set < 32; ++set) {
     const std::vector<EngineState> states = states_of(set);
     const bool is_free = states == std::vector{EngineState::none};
     EXPECT_EQ(Sessions::answer_to(any_of(states)) == Answer::start, is_free) << set;
@@ -66,10 +67,11 @@ TEST(Sessions, start_the_engine_where_no_rank_has_one_nor_is_about_to) {
 }
 
 TEST(Sessions, leave_a_window_to_the_library_where_some_ranks_have_an_engine_that_others_will_not_join) {
-  for (unsigned set = 1; set < 16; ++set) {
+  for (unsigned set = 1; set < 32; ++set) {
     const std::vector<EngineState> states = states_of(set);
     const bool some_run = has(states, EngineState::running) && states.size() > 1;
-    const bool may_come = has(states, EngineState::starting) && !has(states, EngineState::ending);
+    const bool may_come = has(states, EngineState::starting) && !has(states, EngineState::ending) &&
+                          !has(states, EngineState::stopped);
     EXPECT_EQ(Sessions::answer_to(any_of(states)) == Answer::not_for_all, some_run && !may_come) << set;
   }
 }
@@ -78,6 +80,7 @@ TEST(Sessions, ask_again_while_a_rank_starts_or_ends_and_nobody_waits_for_the_wi
   EXPECT_EQ(Sessions::answer_to(any_of({EngineState::starting})), std::nullopt);
   EXPECT_EQ(Sessions::answer_to(any_of({EngineState::none, EngineState::starting})), std::nullopt);
   EXPECT_EQ(Sessions::answer_to(any_of({EngineState::none, EngineState::ending})), std::nullopt);
+  EXPECT_EQ(Sessions::answer_to(any_of({EngineState::none, EngineState::stopped})), std::nullopt);
   EXPECT_EQ(Sessions::answer_to(any_of({EngineState::running, EngineState::starting})), std::nullopt);
 }
 

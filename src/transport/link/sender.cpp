@@ -302,7 +302,8 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
   if (header.kind == FrameKind::pong) times_.on_answered();
   if (header.kind == FrameKind::recall) {
     if (credit_.on_recall(header.stamp, now_ns)) credit_.give_back();
-    report_.tell_seen();  // until the next request the target also learns at once which replies it need not keep
+    // Until the next request the target also learns at once which replies it need not keep.
+    report_.tell_seen();
   }
   if (header.kind == FrameKind::refused) fail(LinkEnd::refused, Code::peer_failed);
   if (header.kind == FrameKind::bye_ack && state_ == LinkState::closing) {

@@ -107,9 +107,8 @@ class LinkSender {
   // A letter was refused and none was posted since: who wanted it to be sent may come again.
   bool has_room_for_refused_letter() const { return letters_.is_refused() && !letters_.is_full(); }
   bool holds_back() const { return outbox_.holds_back(); }  // something for later posts to join
-  bool wants_credit() const {
-    return credit_.is_wanted();
-  }  // a post was refused and not posted again: this side is needed
+  // A post was refused and not posted again: this side is needed.
+  bool wants_credit() const { return credit_.is_wanted(); }
   const OriginDues& dues() const { return dues_; }
   const LinkCounters& counters() const { return counters_; }
 

@@ -22,7 +22,7 @@ namespace farsum {
 class UcxCardOperations {
  public:
   UcxCardOperations(const UcxCard& card, UcxCardPeers& peers, CardWaits& waits);
-  // None is under way any more.
+  // The worker has ended: UCX holds none any more.
   ~UcxCardOperations();
   UcxCardOperations(const UcxCardOperations&) = delete;
   UcxCardOperations& operator=(const UcxCardOperations&) = delete;

@@ -58,7 +58,11 @@ UcxRdma::UcxRdma(const Options& options, Parts parts)
       waits_(*this, parts.bell, options.spin_ns),
       operations_(*card_, *peers_, waits_) {}
 
-UcxRdma::~UcxRdma() { abandon(); }
+// UCX may call operations back while the worker that asks ends.
+UcxRdma::~UcxRdma() {
+  abandon();
+  peers_.reset();
+}
 
 void UcxRdma::introduce(Rank peer, std::span<const std::byte> address) {
   const std::lock_guard<std::mutex> lock(mutex_);

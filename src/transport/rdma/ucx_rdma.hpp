@@ -83,7 +83,7 @@ class UcxRdma final : public Rdma, private CardWork {
   const std::unique_ptr<UcxServing> serving_;
   // Guards peers and operations, and so every call to UCX for the worker that asks.
   std::mutex mutex_;
-  const std::unique_ptr<UcxCardPeers> peers_;
+  std::unique_ptr<UcxCardPeers> peers_;
   UcxExposed exposed_;
   CardWaits waits_;
   UcxCardOperations operations_;

@@ -1,4 +1,5 @@
-// The lock of the node segment's heap, which the ranks of a node share; it guards the heap's books alone.
+// The lock of the node segment's heap, which the ranks of a node share; it guards the heap's books, the
+// meetings over extents, and the marks of those for CPU atomics alone.
 #pragma once
 
 #include <atomic>
