@@ -362,8 +362,15 @@ Status Context::finalize(Insistence insistence) {
   // Every rank is in here now and none runs another runtime from here on: as where a window is made.
   ThreadWaiter::Quiet quiet(*waiter_);
   quiet.begin();
-  // Nobody serves or sends after this.
   if (status.is_ok()) status = leaving.team().barrier("farsum_finalize");
+  stop_serving();
+  if (status.is_ok()) status = groups_->home().team().barrier("farsum_finalize");
+  leave();
+  return status;
+}
+
+// Nobody serves or sends after this, and promoted memory is the program's again.
+void Context::stop_serving() {
   attendance_->shut();
   agent_->stop();
   card_->abandon();
@@ -373,9 +380,6 @@ Status Context::finalize(Insistence insistence) {
   } catch (const std::bad_alloc&) {
     // What could not be turned back stays as leave() has it; the others wait in the barrier.
   }
-  if (status.is_ok()) status = groups_->home().team().barrier("farsum_finalize");
-  leave();
-  return status;
 }
 
 RankStatistics Context::statistics() {

@@ -115,6 +115,7 @@ class Context {
   Status meet_the_node();
   Status meet_the_job();
   Status serve_network(Network& network);
+  void stop_serving();
   void leave();
 
   Membership membership_;
