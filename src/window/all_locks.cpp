@@ -140,7 +140,7 @@ Status AllLocks::wait_for_target(std::uint32_t target, const char* call) {
   if (needs_.local.has(target)) {
     status = needs_.local.take(target, LockMode::shared, call);
   } else {
-    status = needs_.remote.ask_in_turn(target);
+    status = needs_.remote.ask_in_turn(target, call);
     if (!status.is_ok()) return status;
     status = needs_.remote.await_granted(target, call);
     if (!status.is_ok()) (void)needs_.locks.drop(target, LockMode::shared, call);

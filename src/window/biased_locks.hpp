@@ -12,7 +12,8 @@
 
 namespace farsum {
 
-// By one thread at a time: that of a lock_all, or of its end.
+// `hold`, `drop` and `are_held` with the mutex of the rules; note_locked_one_by_one without it, by who has just locked
+// all.
 class BiasedLocks {
  public:
   // All outlive it; `mine` is this rank's part.

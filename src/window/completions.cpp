@@ -1,5 +1,6 @@
 #include "window/completions.hpp"
 
+#include <new>
 #include <utility>
 
 #include "window/route.hpp"
@@ -80,8 +81,12 @@ Status Completions::settle_before(const Operation& operation, std::uint32_t targ
 Status Completions::ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode mode) {
   // A message may overtake what cards do.
   if (needs_.cards != nullptr) needs_.cards->settle(target, "the end of an epoch");
-  if (Status status = send_gathered(target); !status.is_ok()) return status;
-  return needs_.messages.ask(target, {kind, mode}, ends_[target]);
+  try {
+    if (Status status = send_gathered(target); !status.is_ok()) return status;
+    return needs_.messages.ask(target, {kind, mode}, ends_[target]);
+  } catch (const std::bad_alloc&) {
+    return needs_.messages.lacks_memory(target, "the end of an epoch");
+  }
 }
 
 Status Completions::await_end(std::uint32_t target, const char* call) {

@@ -51,7 +51,7 @@ class Completions {
       needs_.cards->settle_all(call);
   }
   // Sends what ends the epoch at a target of another node, right behind the operations. With await_end it has ended,
-  // whatever became of them. By who owns the epoch.
+  // whatever became of them. By who owns the epoch. Where it cannot be asked, for want of memory, it says so.
   Status ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode mode);
   Status await_end(std::uint32_t target, const char* call);
 

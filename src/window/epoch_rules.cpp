@@ -1,5 +1,7 @@
 #include "window/epoch_rules.hpp"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "window/traffic.hpp"

@@ -44,7 +44,7 @@ class EpochRules {
   void note_fence();
   // Refuses while a lock or an epoch of start or post is open.
   Status check_closed(const char* call, const WindowTexts& texts) const;
-  // The window is about to go: no epoch begins any more. The second says that none is open either.
+  // The window is about to go: no epoch begins any more. The second says that none is open but that of start.
   void close();
   void abandon();
 

@@ -9,8 +9,6 @@
 
 #include "base/status.hpp"
 #include "base/units.hpp"
-#include "memory/apply.hpp"
-#include "memory/atomicity.hpp"
 #include "ops/kernels.hpp"
 #include "progress/waiter.hpp"
 #include "protocol/operation.hpp"

@@ -358,7 +358,7 @@ struct HotWindow {
   }
 
   // A lock of a target in no epoch, with none of another node to wait for first. Where it is taken, or others wait,
-  // this thread is queued behind them, the target's word is its own, and it goes on with Window::await_queued_lock. The
+  // this thread is queued behind them, the target's word is its own, and it goes on with TargetLocks::await_queued. The
   // rest goes the long way, refusals too: they are told as refused.
   Requested lock(std::uint32_t target, LockMode mode) const {
     constexpr Requested the_long_way{.kind = Requested::Kind::refused};

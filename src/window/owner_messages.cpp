@@ -79,6 +79,10 @@ Status OwnerMessages::wait_for_room(std::uint32_t target) {
 
 // ---- failures ----
 
+Status OwnerMessages::lacks_memory(std::uint32_t target, const char* what) const {
+  return {Code::no_memory, needs_.texts.where(what, target) + ": there was no memory left to send it"};
+}
+
 Status OwnerMessages::take_failure(std::uint32_t target, const char* call) {
   Outstanding& of_target = outstanding(target);
   if (of_target.failure.load(std::memory_order_relaxed) == Code::ok) return {};

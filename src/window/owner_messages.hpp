@@ -1,5 +1,6 @@
 // What travels from a window to the owners of its parts, and what comes back: operations, questions with their answers,
-// the room that a peer has, and the failures that nobody has been told yet. All waiting for owners ends here.
+// the room that a peer has, and the failures that nobody has been told yet. Whoever waits for an owner takes in what it
+// has answered here.
 #pragma once
 
 #include <cstdint>
@@ -111,6 +112,8 @@ class OwnerMessages {
     // Relaxed: whoever asks learns of the end by the count.
     if (!status.is_ok()) outstanding(target).failure.store(status.code(), std::memory_order_relaxed);
   }
+  // What could not be sent, for want of memory.
+  Status lacks_memory(std::uint32_t target, const char* what) const;
   // The job is over: nothing that is under way points at the program's buffers any more.
   void fail_all() { needs_.engine.fail_all(); }
 

@@ -26,8 +26,8 @@ struct Reach {
 };
 
 struct PathChoiceResult {
-  Path bulk = Path::owner;                        // put, get, accumulates of many elements
-  Path atomic = Path::owner;                      // single elements
+  Path bulk = Path::owner;    // put, get, accumulates of many elements
+  Path atomic = Path::owner;  // single elements
 };
 
 // What several paths could do is the cost model's to choose, by its thresholds.

@@ -93,7 +93,7 @@ class PostEpochs {
     std::byte alpha_[wire::alpha_bytes] = {};
   };
   struct OfTarget {
-    mutable std::mutex mutex;  // while the target awaits its post, guards the rest
+    std::mutex mutex;  // while the target awaits its post, guards the rest
     std::vector<Deferred> deferred;
     std::uint32_t posts_seen = 0;  // that a start has used up
   };

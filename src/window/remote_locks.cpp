@@ -48,17 +48,12 @@ Status RemoteLocks::ask(std::uint32_t target, LockMode mode) {
 }
 
 // The answers of those that were asked before are still to be awaited: it throws nothing.
-Status RemoteLocks::ask_at_once(std::uint32_t target, const char* call) {
+Status RemoteLocks::ask_shared(std::uint32_t target, unsigned flags, const char* call) {
   try {
-    return needs_.messages.ask(target, {wire::MessageKind::lock, LockMode::shared, wire::flag_at_once},
-                               asked_[target].granted);
+    return needs_.messages.ask(target, {wire::MessageKind::lock, LockMode::shared, flags}, asked_[target].granted);
   } catch (const std::bad_alloc&) {
     return {Code::no_memory, needs_.texts.where(call, target) + ": there was no memory left to ask for its lock"};
   }
-}
-
-Status RemoteLocks::ask_in_turn(std::uint32_t target) {
-  return needs_.messages.ask(target, {wire::MessageKind::lock, LockMode::shared}, asked_[target].granted);
 }
 
 Status RemoteLocks::learn(std::uint32_t target, const char* call) {

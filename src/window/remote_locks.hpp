@@ -17,7 +17,7 @@
 
 namespace farsum {
 
-// Per target by one thread at a time, who owns its epoch, but for the mutexes and is_unsure.
+// Locks are asked for and ended by who owns the target's epoch; any thread may operate under one, and ask for mutexes.
 class RemoteLocks {
  public:
   // All references outlive it.
@@ -35,9 +35,9 @@ class RemoteLocks {
   // little behind it, and the unlock, are one frame. Throws bad_alloc, and has done nothing.
   Status ask(std::uint32_t target, LockMode mode);
   // Asks for the lock only if it is free; the answer is `pending` where it is not.
-  Status ask_at_once(std::uint32_t target, const char* call);
-  Status ask_in_turn(std::uint32_t target);
-  // What the last of the two was answered.
+  Status ask_at_once(std::uint32_t target, const char* call) { return ask_shared(target, wire::flag_at_once, call); }
+  Status ask_in_turn(std::uint32_t target, const char* call) { return ask_shared(target, 0, call); }
+  // What the last question for the lock was answered.
   Status await_granted(std::uint32_t target, const char* call) {
     return needs_.messages.await_answer(target, asked_[target].granted, call);
   }
@@ -70,6 +70,8 @@ class RemoteLocks {
     RequestState granted;
     std::atomic<std::uint64_t> bytes_behind{0};  // were sent while the lock was unsure
   };
+  // It throws nothing.
+  Status ask_shared(std::uint32_t target, unsigned flags, const char* call);
   void forget(std::uint32_t target) {
     if (has_asked()) needs_.agent.asked->forget(asked_[target].granted);
   }

@@ -179,7 +179,7 @@ TEST_F(LocksOfOthers, that_are_asked_for_at_once_are_pending_where_they_are_not_
   EXPECT_FALSE(locks.has_asked());
   grant_when_awaited(Code::pending);
   EXPECT_EQ(locks.await_granted(there, "farsum_lock_all").code(), Code::pending);
-  EXPECT_EQ(locks.ask_in_turn(there).text(), "");
+  EXPECT_EQ(locks.ask_in_turn(there, "farsum_lock_all").text(), "");
   EXPECT_EQ(parts.header(1).flags, 0);
   parts.waiter.then([this] { parts.answer(1); });
   EXPECT_EQ(locks.await_granted(there, "farsum_lock_all").text(), "") << "it is the answer to the question before";

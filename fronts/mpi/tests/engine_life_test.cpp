@@ -65,7 +65,8 @@ TEST(EngineStates, follow_one_another_as_the_table_says) {
 TEST(EngineStates, come_back_to_none_from_each) {
   for (const State from : {State::starting, State::running, State::ending, State::stopped}) {
     State now = from;
-    for (const Step step : {Step::take_up, Step::end, Step::stop, Step::ended}) now = state_after(now, step).value_or(now);
+    for (const Step step : {Step::take_up, Step::end, Step::stop, Step::ended})
+      now = state_after(now, step).value_or(now);
     EXPECT_EQ(now, State::none) << static_cast<int>(from);
   }
 }

@@ -70,8 +70,8 @@ TEST(Sessions, leave_a_window_to_the_library_where_some_ranks_have_an_engine_tha
   for (unsigned set = 1; set < 32; ++set) {
     const std::vector<EngineState> states = states_of(set);
     const bool some_run = has(states, EngineState::running) && states.size() > 1;
-    const bool may_come = has(states, EngineState::starting) && !has(states, EngineState::ending) &&
-                          !has(states, EngineState::stopped);
+    const bool may_come =
+        has(states, EngineState::starting) && !has(states, EngineState::ending) && !has(states, EngineState::stopped);
     EXPECT_EQ(Sessions::answer_to(any_of(states)) == Answer::not_for_all, some_run && !may_come) << set;
   }
 }

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "protocol/owner/operation_applier.hpp"
+
 namespace farsum {
 
 // Operations are under the window's own lock.
@@ -65,7 +67,9 @@ bool ParkedRequests::forget(Rank dead) {
     auto& [key, queue] = *at;
     const bool is_in_work = key.holder == dead && queue.requests.front().work.transfer_under_way;
     all = all && !is_in_work;
-    at = key.holder == dead && !is_in_work ? queues_.erase(at) : std::next(at);
+    const bool goes = key.holder == dead && !is_in_work;
+    if (goes) OperationApplier::release(queue.requests.front().work);  // none behind it has begun
+    at = goes ? queues_.erase(at) : std::next(at);
   }
   return all;
 }

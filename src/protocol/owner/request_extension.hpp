@@ -19,7 +19,6 @@ namespace farsum {
 class RequestExtension {
  public:
   virtual ~RequestExtension() = default;
-  virtual bool serves(wire::MessageKind kind) const = 0;
   // `work` is the sender's, in its initial state where the message is new.
   virtual Served serve(Rank from, const wire::Message& message, const Exposure& exposure,
                        std::span<std::byte> reply_room, RequestWork& work) = 0;

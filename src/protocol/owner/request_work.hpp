@@ -42,12 +42,13 @@ struct Outcome {
   static Outcome not_taken(Applied taken) {
     return taken == Applied::holder_dead ? Outcome{Step::failed, Code::peer_failed} : Outcome{Step::again};
   }
-  // How a failed transfer is told to the origin.
+  // How a transfer that is over is told to the origin.
   static Outcome of(Transfer how) {
     switch (how) {
       case Transfer::done:
-      case Transfer::started:
         return {};
+      case Transfer::started:  // it is not over
+        break;
       case Transfer::refused:
       case Transfer::bad_address:
         return {Step::failed, Code::unreachable};

@@ -401,8 +401,13 @@ Status CardPath::await(std::uint32_t target, CardCompletion& completion, const c
 
 // Counted before the mark is taken: who finds no mark then sees whoever has taken it.
 bool CardPath::begin_settling(std::uint32_t target) {
-  targets_[target].settling.fetch_add(1, std::memory_order_seq_cst);
-  if (!targets_[target].dirty.exchange(false, std::memory_order_seq_cst)) {
+  CardTarget& card = targets_[target];
+  // Acquire: where it is false, that is of who took the mark, whose count is seen behind it.
+  if (!card.dirty.load(std::memory_order_acquire)) return false;
+  // Relaxed: the exchange below publishes it.
+  card.settling.fetch_add(1, std::memory_order_relaxed);
+  // Acquire pairs with the release in note_started; release with the acquires of those who find no mark.
+  if (!card.dirty.exchange(false, std::memory_order_acq_rel)) {
     stop_settling(target);
     return false;
   }
@@ -444,6 +449,8 @@ void CardPath::settle(std::uint32_t target, const char* call) {
 // All are asked before one is waited for.
 void CardPath::settle_all(const char* call) {
   std::vector<std::uint32_t> begun;
+  // What has begun must end: there is room for all before one does.
+  begun.reserve(services_.ranks.size());
   for (std::uint32_t target = 0; target < services_.ranks.size(); ++target) {
     if (begin_settling(target)) begun.push_back(target);
   }

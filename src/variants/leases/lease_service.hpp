@@ -22,9 +22,6 @@ class LeaseService final : public RequestExtension {
   LeaseService(OperationApplier& applier, const LeaseTable::Options& options, std::function<std::uint64_t()> now_ns)
       : applier_(applier), leases_(options), now_ns_(std::move(now_ns)) {}
 
-  bool serves(wire::MessageKind kind) const override {
-    return kind == wire::MessageKind::lease || kind == wire::MessageKind::lease_put;
-  }
   Served serve(Rank from, const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
                RequestWork& work) override {
     return message.header.kind == wire::MessageKind::lease ? grant(from, message, exposure, reply_room, work)
