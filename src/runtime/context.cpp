@@ -241,7 +241,7 @@ void Context::make_groups() {
   extents_ = std::make_unique<NodeExtents>(node_, exposures_);
   carried_ = std::make_unique<CarriedGroups>(CarriedGroups::Parts{
       node_, *transport_, *network_, carries_, *exchange_, *waiter_, *teams_, *kernels_, *agent_, *extents_, order});
-  groups_ = std::make_unique<Groups>(Groups::Parts{node_, *remote_nodes_, *waiter_, *exchange_, *teams_, *carried_});
+  groups_ = std::make_unique<Groups>(Groups::Parts{{node_, *remote_nodes_, *waiter_, *exchange_}, *teams_, *carried_});
 }
 
 void Context::make_windows() {

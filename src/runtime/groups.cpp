@@ -112,7 +112,7 @@ Result<Group*> Groups::create(Group& parent, std::span<const std::uint32_t> memb
   // So many lists for which there was none at once: the others wait until this one comes again.
   if (!round) std::rethrow_exception(thrown);
   HeapExtent block;
-  Status status = GroupFounding(founding_, listed, *round, means).found(block);
+  Status status = GroupFounding(parts_, listed, *round, means).found(block);
   if (thrown != nullptr) std::rethrow_exception(thrown);
   if (!status.is_ok()) return status;
   group->begin(block, parts_.node.segment().at(block.offset), std::move(means));

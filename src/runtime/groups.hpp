@@ -20,11 +20,7 @@ namespace farsum {
 
 class Groups {
  public:
-  struct Parts {
-    const OwnNode& node;
-    const RemoteNodes& remote_nodes;
-    ThreadWaiter& waiter;
-    TeamExchange& exchange;
+  struct Parts : GroupFounding::Parts {
     const TeamMaker& maker;
     CarriedGroups& carried;
   };
@@ -53,7 +49,6 @@ class Groups {
   void forget(Group* group);
 
   Parts parts_;
-  GroupFounding::Parts founding_{parts_.node, parts_.remote_nodes, parts_.waiter, parts_.exchange};
   std::mutex mutex_;             // guards what follows
   std::unique_ptr<Group> home_;  // the ranks of this node
   std::unique_ptr<Group> world_;

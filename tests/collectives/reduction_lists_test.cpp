@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cost/tree_rule.hpp"
+#include "dear_sums.hpp"
 #include "trees/fnomial.hpp"
 
 namespace farsum {
@@ -70,16 +71,8 @@ TEST(ReductionLists, of_further_pieces_are_those_of_the_first_without_a_table) {
   EXPECT_EQ(lists.tree_of_further_piece(ops::Operator::sum, ops::ElementType::float64), nullptr);
 }
 
-// Few messages are better than few phases for sums of floating-point numbers, and for nothing else.
 TEST(ReductionLists, of_further_pieces_are_of_the_degree_that_their_operator_and_type_have) {
-  cost::TreeRule rule;
-  rule.has_table = 1;
-  rule.table.latency_ns = 100'000;
-  rule.table.receive_ns = 100;
-  rule.table.packet_bytes = 4096;
-  rule.table.row_count = 1;
-  rule.table.row[0] = {
-      .op = ops::Operator::sum, .type = ops::ElementType::float64, .combine_ns = {9000, 18000, 36000, 72000}};
+  const cost::TreeRule rule = dear_sums();
   constexpr std::uint32_t nodes = 16;
   ReductionLists lists(nodes, 0, 2);
   lists.choose_piece_trees(rule, 1024);

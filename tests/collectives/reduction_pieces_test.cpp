@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost/tree_rule.hpp"
+#include "dear_sums.hpp"
 #include "group_of_threads.hpp"
 #include "trees/fnomial.hpp"
 
@@ -20,19 +21,6 @@ using Kind = GroupReduction::Kind;
 
 constexpr std::size_t letter_bytes = 1024;
 constexpr std::uint64_t pieces = 4;
-
-// Few messages are better than few phases for sums of floating-point numbers, and for nothing else.
-cost::TreeRule dear_sums() {
-  cost::TreeRule rule;
-  rule.has_table = 1;
-  rule.table.latency_ns = 100'000;
-  rule.table.receive_ns = 100;
-  rule.table.packet_bytes = 4096;
-  rule.table.row_count = 1;
-  rule.table.row[0] = {
-      .op = ops::Operator::sum, .type = ops::ElementType::float64, .combine_ns = {9000, 18000, 36000, 72000}};
-  return rule;
-}
 
 Nodes one_rank_each(std::uint32_t nodes) {
   Nodes node_of(nodes);

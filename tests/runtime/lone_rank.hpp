@@ -116,7 +116,7 @@ class LoneRankWithGroups : public LoneRank {
   NodeExtents extents{node, exposures};
   CarriedGroups carried{
       {node, transport, network, carries, exchange, waiter, teams, kernels, agent, extents, settings.reduce_order}};
-  Groups groups{{node, remote_nodes, waiter, exchange, teams, carried}};
+  Groups groups{{{node, remote_nodes, waiter, exchange}, teams, carried}};
 };
 
 // And with windows.

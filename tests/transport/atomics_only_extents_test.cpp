@@ -13,14 +13,8 @@
 namespace farsum {
 namespace {
 
-class AtomicsOnlyExtentsTest : public ::testing::Test {
+class AtomicsOnlyExtentsTest : public test::WithHeapLock {
  protected:
-  static constexpr std::uint32_t mine = 1, others = 2;
-
-  std::vector<RankBlock> ranks_ = std::vector<RankBlock>(2);
-  StripeLock word_{};
-  std::atomic<std::uint32_t> broken_by_{0};
-  HeapLock lock_{word_, broken_by_, ranks_};
   std::uint32_t count_ = 0;
   std::array<HeapExtent, 2> table_{};
   AtomicsOnlyExtents marks_{lock_, count_, table_};

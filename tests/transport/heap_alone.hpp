@@ -28,6 +28,17 @@ inline pid_t ended_process() {
   return child;
 }
 
+// A heap's lock over words of this process, of two ranks.
+class WithHeapLock : public testing::Test {
+ protected:
+  static constexpr std::uint32_t mine = 1, others = 2;
+
+  std::vector<RankBlock> ranks_ = std::vector<RankBlock>(2);
+  StripeLock word_{};
+  std::atomic<std::uint32_t> broken_by_{0};
+  HeapLock lock_{word_, broken_by_, ranks_};
+};
+
 // Of two ranks, the first of which runs here.
 class HeapAlone {
  public:

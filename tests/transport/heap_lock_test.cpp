@@ -14,15 +14,7 @@
 namespace farsum {
 namespace {
 
-class HeapLockTest : public ::testing::Test {
- protected:
-  static constexpr std::uint32_t mine = 1, others = 2;
-
-  std::vector<RankBlock> ranks_ = std::vector<RankBlock>(2);
-  StripeLock word_{};
-  std::atomic<std::uint32_t> broken_by_{0};
-  HeapLock lock_{word_, broken_by_, ranks_};
-};
+using HeapLockTest = test::WithHeapLock;
 
 TEST_F(HeapLockTest, is_held_as_long_as_its_guard_lives) {
   {
