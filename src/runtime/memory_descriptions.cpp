@@ -11,6 +11,16 @@ namespace {
 // One window or attachment has so many parts at most: as many as there is room for regions of adopted memory.
 constexpr std::size_t most_parts_with_holes = most_adopted_regions;
 
+// The last that there is room for is all that is left, which touch. Whoever applies an atomic there looks up whose
+// locks it is under: the owner, to whom each is exposed.
+void take_for_one(std::vector<SharedRegion>& regions, std::size_t most) {
+  if (regions.size() <= most) return;
+  SharedRegion& rest = regions[most - 1];
+  rest.bytes = regions.back().offset + regions.back().bytes - rest.offset;
+  rest.flags = (rest.flags & ~region_atomics_only) | region_mixed_locks;
+  regions.resize(most);
+}
+
 }  // namespace
 
 void set_note(SharedRegion& region, const std::string& note) {
@@ -96,16 +106,21 @@ void MemoryDescriptions::describe_adopted(const WindowWish& wish, const Stretch&
   const std::uint64_t last = within(segment_begin + segment.bytes());
   if (first >= last) return describe_stretch(wish, {from, to, note}, all);
   if (from != first) describe_stretch(wish, {from, first, note}, all);
-  // Two more follow: what is left of the segment, and what lies behind it.
+  DescribedMemory of_segment;
   for (std::uint64_t at = first; at < last;) {
     const std::uint64_t offset = base + at - segment_begin;
     const HeapExtent marked = segment.first_atomics_only(offset, last - at, node_.id_in_segment());
     const bool is_atomics_only = marked.bytes != 0 && marked.offset == offset;
-    std::uint64_t end = is_atomics_only ? at + marked.bytes : at + (marked.offset - offset);
-    if (wish.flavour == Flavour::adopted && all.shared.size() + 2 >= most_adopted_regions) end = last;
-    describe_stretch(wish, {at, end, of_the_node, is_atomics_only}, all);
+    const std::uint64_t end = is_atomics_only ? at + marked.bytes : at + (marked.offset - offset);
+    describe_stretch(wish, {at, end, of_the_node, is_atomics_only}, of_segment);
     at = end;
   }
+  if (wish.flavour == Flavour::adopted) {
+    const std::size_t told = all.shared.size() + (last != to ? 1 : 0);
+    take_for_one(of_segment.shared, most_adopted_regions - told);
+  }
+  all.shared.insert(all.shared.end(), of_segment.shared.begin(), of_segment.shared.end());
+  all.exposed.insert(all.exposed.end(), of_segment.exposed.begin(), of_segment.exposed.end());
   if (last != to) describe_stretch(wish, {last, to, note}, all);
 }
 

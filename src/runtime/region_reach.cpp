@@ -26,6 +26,7 @@ Region RegionReach::of_neighbour(Rank owner, const SharedRegion& shared) const {
   region.read_only = (shared.flags & region_read_only) != 0;
   region.promoted = (shared.flags & region_promoted) != 0;
   const bool by_segment = (shared.flags & region_segment_key) != 0;
+  region.mixed_locks = (shared.flags & region_mixed_locks) != 0;
   region.domain.locks = by_segment ? segment.stripes() : parts_.node.block_of(owner).stripes;
   region.domain.mask = (by_segment ? node_stripes : rank_stripes) - 1;
   region.domain.key_base = by_segment ? shared.segment_offset : shared.owner_address;

@@ -52,7 +52,7 @@ inline std::uint64_t room_to_align(const WindowOffer& offer) {
 }
 
 // An adopted part is an edge, a promoted stretch and an edge, or what lies around the node segment and stretches of it
-// that differ in who may touch them; where there are more of those, the last is taken for one.
+// that differ in who may touch them; where there are more of those, the last is told of as one.
 constexpr std::uint32_t most_adopted_regions = 16;
 
 // Where everything lies in the extent of a node's ranks: the control block, in which each tells of its part and they

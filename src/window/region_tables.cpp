@@ -94,11 +94,12 @@ RegionRef RegionTables::at(std::uint32_t target, std::uint64_t offset, std::uint
     ref.is_reached = from_.reach && from_.reach(region->mapped + at, std::min(bytes, region->bytes - at));
   }
   ref.read_only = region->read_only;
+  ref.same_locks = !region->mixed_locks;
   std::uint64_t end = region->offset + region->bytes;
   while (end < offset + bytes) {
     if (after == table->end() || after->offset != end) return {};
     end += after->bytes;
-    ref.same_locks = ref.same_locks && after->domain.locks == region->domain.locks &&
+    ref.same_locks = ref.same_locks && !after->mixed_locks && after->domain.locks == region->domain.locks &&
                      after->domain.atomics_only == region->domain.atomics_only;
     ref.read_only = ref.read_only || after->read_only;
     ++after;

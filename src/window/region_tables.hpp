@@ -31,7 +31,8 @@ struct Region {
   Path atomic = Path::owner;
   bool promoted = false;
   bool read_only = false;
-  bool is_sparse = false;  // `mapped` is where it would be: what an operation touches is reached first
+  bool mixed_locks = false;  // not all of it is under those of the domain: atomics are the owner's
+  bool is_sparse = false;    // `mapped` is where it would be: what an operation touches is reached first
   char note[sizeof(SharedRegion::note)] = {};  // its owner's
   // Why it is as it is, in what regions_of answers. Else only why it could not be mapped, which nobody finds out later.
   std::string reason;

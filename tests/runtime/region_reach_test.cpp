@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lone_rank.hpp"
+#include "runtime/window_offer.hpp"
 
 namespace farsum::test {
 namespace {
@@ -49,6 +50,40 @@ TEST_F(RegionReachTest, has_memory_of_the_node_under_the_locks_of_the_node) {
   EXPECT_EQ(region.mapped, memory);
   EXPECT_EQ(region.domain.locks, rank.node.segment().stripes());
   EXPECT_FALSE(all.exposed[0].guarded);
+  rank.extents.give_back(extent.value());
+}
+
+// Twenty windows' parts that only CPU atomics may touch, with other memory between them, are more than there is room
+// for.
+TEST_F(RegionReachTest, leaves_atomics_to_the_owner_where_more_stretches_differ_than_can_be_told) {
+  constexpr std::uint64_t bytes = 4096, marks = 20;
+  NodeSegment& segment = rank.node.segment();
+  Result<HeapExtent> extent = segment.allocate(2 * marks * bytes, rank.node.id_in_segment());
+  ASSERT_TRUE(extent.is_ok());
+  const std::uint64_t begin = extent.value().offset;
+  for (std::uint64_t i = 0; i < marks; ++i)
+    ASSERT_TRUE(segment.mark_atomics_only({begin + 2 * i * bytes, bytes}, rank.node.id_in_segment()));
+  DescribedMemory all;
+  rank.descriptions.describe(wish_of(segment.at(begin), 2 * marks * bytes), "user memory", all);
+  ASSERT_EQ(all.shared.size(), most_adopted_regions);
+  std::uint64_t end = 0;
+  for (const SharedRegion& shared : all.shared) {
+    EXPECT_EQ(shared.offset, end);
+    end += shared.bytes;
+    const Region region = rank.reach.of_neighbour(0, shared);
+    const bool is_last = end == 2 * marks * bytes;
+    EXPECT_EQ(region.mixed_locks, is_last);
+    EXPECT_EQ(region.domain.atomics_only, !is_last && shared.offset % (2 * bytes) == 0);
+    EXPECT_EQ(region.mapped, segment.at(begin + shared.offset));
+  }
+  EXPECT_EQ(end, 2 * marks * bytes);
+  ASSERT_EQ(all.exposed.size(), 2 * marks) << "the owner knows each";
+  for (std::uint64_t i = 0; i < 2 * marks; ++i) {
+    EXPECT_EQ(all.exposed[i].offset, i * bytes);
+    EXPECT_EQ(all.exposed[i].domain.atomics_only, i % 2 == 0);
+  }
+  for (std::uint64_t i = 0; i < marks; ++i)
+    segment.unmark_atomics_only({begin + 2 * i * bytes, bytes}, rank.node.id_in_segment());
   rank.extents.give_back(extent.value());
 }
 

@@ -110,16 +110,18 @@ TEST_P(RegionsOfMany, are_explained_to_those_who_ask) {
 // Two regions that touch, and a third behind a gap, of a rank of another node.
 class RegionsOfAnotherNode : public testing::Test {
  protected:
-  static Region region_of(std::uint64_t offset, std::uint64_t bytes, bool read_only = false) {
+  static Region region_of(std::uint64_t offset, std::uint64_t bytes, bool read_only = false, bool mixed_locks = false) {
     Region region;
     region.offset = offset;
     region.bytes = bytes;
     region.read_only = read_only;
+    region.mixed_locks = mixed_locks;
     return region;
   }
   RegionsOfAnotherNode()
-      : told_{std::make_shared<std::vector<Region>>(
-            std::vector{region_of(0, 64), region_of(64, 64, true), region_of(256, 64)})},
+      : told_{std::make_shared<std::vector<Region>>(std::vector{region_of(0, 64), region_of(64, 64, true),
+                                                                region_of(256, 64), region_of(512, 64),
+                                                                region_of(576, 64, false, true)})},
         tables({.ranks = ranks_,
                 .shared = shared_,
                 .told = told_,
@@ -156,6 +158,12 @@ TEST_F(RegionsOfAnotherNode, hold_no_range_with_a_gap_in_it) {
   EXPECT_EQ(tables.at(0, 128, 8).region, nullptr);
   EXPECT_EQ(tables.at(0, 320, 1).region, nullptr);
   EXPECT_NE(tables.at(0, 256, 64).region, nullptr);
+}
+
+TEST_F(RegionsOfAnotherNode, are_not_under_the_same_locks_where_one_of_them_is_not) {
+  EXPECT_TRUE(tables.at(0, 512, 64).same_locks);
+  EXPECT_FALSE(tables.at(0, 576, 8).same_locks);
+  EXPECT_FALSE(tables.at(0, 568, 16).same_locks);
 }
 
 TEST_F(RegionsOfAnotherNode, hold_pieces_whatever_lies_between_them) {
