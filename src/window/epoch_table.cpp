@@ -17,7 +17,8 @@ constexpr std::array<EpochRule, static_cast<std::size_t>(EpochCall::count)> epoc
     {{{{epoch_freed, any, no_question, being_freed},
        {epoch_all_locked, any, no_question, lock_held},
        {any, epoch_fence, &EpochFacts::holds_locks, lock_held},
-       {epoch_started | epoch_exposed, any, no_question, start_or_post_open}}},
+       {epoch_started, any, no_question, start_open},
+       {epoch_exposed, any, no_question, post_open}}},
      any,
      any},
     // start

@@ -46,7 +46,7 @@ inline constexpr const char* lock_held = "a lock is held; unlock it first";
 inline constexpr const char* held_already = "this rank holds that lock already; call farsum_unlock first";
 inline constexpr const char* others_held = "this rank holds locks already; unlock them first";
 inline constexpr const char* start_open = "an epoch of farsum_start is open; complete it first";
-inline constexpr const char* start_or_post_open = "an epoch of start or post is open; complete it first";
+inline constexpr const char* post_open = "an epoch of farsum_post is open; call farsum_wait_exposure first";
 inline constexpr const char* never_locked = "the window promises never to be locked (FARSUM_NO_LOCKS)";
 inline constexpr const char* fence_used =
     "operations were issued in the epoch of a fence; end it with another farsum_fence first";

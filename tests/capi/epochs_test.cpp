@@ -499,8 +499,9 @@ TEST(Epoch, that_does_not_nest_is_refused_and_changes_nothing) {
 
     ASSERT_FINE(farsum_post(words.window, &other, 1));
     EXPECT_REFUSED(farsum_post(words.window, &other, 1), FARSUM_ERR_SYNC, HasSubstr("already posted"));
-    EXPECT_REFUSED(farsum_fence(words.window, 0), FARSUM_ERR_SYNC, HasSubstr("start or post is open"));
+    EXPECT_REFUSED(farsum_fence(words.window, 0), FARSUM_ERR_SYNC, HasSubstr("farsum_wait_exposure first"));
     ASSERT_FINE(farsum_start(words.window, &other, 1));
+    EXPECT_REFUSED(farsum_fence(words.window, 0), FARSUM_ERR_SYNC, HasSubstr("farsum_start is open"));
     EXPECT_REFUSED(farsum_start(words.window, &other, 1), FARSUM_ERR_SYNC, HasSubstr("already started"));
     EXPECT_REFUSED(farsum_lock(words.window, other, FARSUM_LOCK_SHARED), FARSUM_ERR_SYNC,
                    HasSubstr("complete it first"));

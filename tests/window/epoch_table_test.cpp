@@ -125,6 +125,8 @@ TEST(EpochTable, names_what_is_in_the_way_in_the_order_of_the_program) {
   EXPECT_EQ(says(EpochCall::lock_all, 0, locked), epoch_says::others_held);
   EXPECT_EQ(says(EpochCall::fence, 0, locked), epoch_says::lock_held);
   EXPECT_EQ(says(EpochCall::fence, epoch_fence, locked), "");
+  EXPECT_EQ(says(EpochCall::fence, epoch_started | epoch_exposed, none), epoch_says::start_open);
+  EXPECT_EQ(says(EpochCall::fence, epoch_exposed, none), epoch_says::post_open);
   EXPECT_EQ(says(EpochCall::start, epoch_freed | epoch_started, none), epoch_says::being_freed);
 }
 
