@@ -8,9 +8,13 @@ namespace farsum {
 // call is there which another one has given up, for both come from the same walk.
 void CarriedExtents::let_go(const CarriedRequest& request) {
   count_fetched_again();
-  if (request.found.breaks_group() || (memory_.is_first() && memory_.broken().found())) return keep(kept_, request.own);
+  if (request.found.breaks_group() || (memory_.is_first() && memory_.broken().found())) {
+    const MutexGuard lock(keeping_);
+    return keep(kept_, request.own);
+  }
   if (!memory_.is_first() && request.own.bytes != 0) help_.release(request.own);
   if (count_fetched(request.all)) return;
+  const MutexGuard lock(keeping_);
   keep(uncounted_, request.all);
   // Relaxed: what it tells of is guarded.
   has_uncounted_.store(true, std::memory_order_relaxed);
@@ -19,7 +23,6 @@ void CarriedExtents::let_go(const CarriedRequest& request) {
 // Where there is no memory to remember it, it stays allocated for good.
 void CarriedExtents::keep(std::vector<CarriedExtent>& among, const CarriedExtent& extent) {
   if (extent.bytes == 0) return;
-  const std::lock_guard lock(keeping_);
   try {
     among.push_back(extent);
   } catch (const std::bad_alloc&) {
@@ -39,14 +42,14 @@ bool CarriedExtents::count_fetched(const CarriedExtent& all) {
 
 void CarriedExtents::count_fetched_again() {
   if (!has_uncounted_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(keeping_);
+  const MutexGuard lock(keeping_);
   std::erase_if(uncounted_, [this](const CarriedExtent& all) { return count_fetched(all); });
   has_uncounted_.store(!uncounted_.empty(), std::memory_order_relaxed);
 }
 
 void CarriedExtents::give_back_kept() {
   count_fetched_again();
-  const std::lock_guard lock(keeping_);
+  const MutexGuard lock(keeping_);
   for (const CarriedExtent& extent : kept_) help_.release(extent);
   kept_.clear();
 }

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
+#include "base/thread_mutex.hpp"
 #include "collectives/carried_memory.hpp"
 #include "collectives/carried_request.hpp"
 #include "collectives/carry_help.hpp"
@@ -23,16 +23,17 @@ class CarriedExtents {
   void give_back_kept();
 
  private:
-  void keep(std::vector<CarriedExtent>& among, const CarriedExtent& extent);
+  static void keep(std::vector<CarriedExtent>& among, const CarriedExtent& extent);
   bool count_fetched(const CarriedExtent& all);
   void count_fetched_again();
 
   const CarriedMemory& memory_;
   CarryHelp& help_;
   std::atomic<bool> has_uncounted_{false};
-  std::mutex keeping_;                    // guards what follows
-  std::vector<CarriedExtent> kept_;       // of a broken group: others may read them until its end
-  std::vector<CarriedExtent> uncounted_;  // whose head could not be mapped
+  ThreadMutex keeping_;
+  // Of a broken group, whose other ranks may read them until its end.
+  std::vector<CarriedExtent> kept_ FARSUM_GUARDED_BY(keeping_);
+  std::vector<CarriedExtent> uncounted_ FARSUM_GUARDED_BY(keeping_);  // whose head could not be mapped
 };
 
 }  // namespace farsum

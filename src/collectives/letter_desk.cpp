@@ -65,7 +65,7 @@ void LetterDesk::add(Entry& entry, std::uint64_t team) noexcept {
   require_of_desk(!entry.is_added(), "a team's letters are to come that come already");
   entry.team_ = team;
   entry.node_.key() = team;
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   entry.node_ = teams_.insert(std::move(entry.node_)).node;
   require_of_desk(entry.is_added(), "two teams of one name take in letters");
 }
@@ -73,12 +73,12 @@ void LetterDesk::add(Entry& entry, std::uint64_t team) noexcept {
 void LetterDesk::remove(Entry& entry) noexcept {
   // A thread that waits for a condition may be cancelled there, and then the process would stop.
   const os::Uncancelled uncancelled;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!entry.is_added()) return;
   entry.node_ = teams_.extract(entry.team_);
   // Nobody begins to look from here on, for what is not added is put on no list.
   take_off_lists(entry);
-  looks_ended_.wait(lock, [&] { return entry.lookers_ == 0; });
+  while (entry.lookers_ != 0) lock.wait(looks_ended_);
 }
 
 void LetterDesk::take_off_lists(Entry& entry) {
@@ -101,7 +101,7 @@ void LetterDesk::on_letter(Rank from, std::span<const std::byte> letter) noexcep
   const OddLetter unknown{OddLetter::Fault::unknown_team, from, header.address.team};
   const OddLetter odd{OddLetter::Fault::breaks_rules, from, header.address.team};
   if (!has_header) return count(refused_, odd);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = teams_.find(header.address.team);
   if (found == teams_.end()) {
     lock.unlock();
@@ -137,7 +137,7 @@ void LetterDesk::count(std::atomic<std::uint64_t>& faults, const OddLetter& lett
 
 void LetterDesk::wake_touched() noexcept {
   if (!has_touched_.load(std::memory_order_relaxed)) return;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   has_touched_.store(false, std::memory_order_relaxed);
   while (touched_ != nullptr) {
     Entry& entry = *touched_;
@@ -232,7 +232,7 @@ bool LetterDesk::try_credit(const Entry& entry, std::uint32_t channel) noexcept 
 
 void LetterDesk::come_back(Entry& entry, std::optional<std::uint32_t> owed_channel) noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexGuard lock(mutex_);
     if (!entry.is_added()) return;
     if (owed_channel) {
       entry.owes_[*owed_channel] = true;
@@ -259,7 +259,7 @@ void LetterDesk::look_after_refused(Agenda& agenda, std::uint64_t now_ns) noexce
 // the credit in its hands, and then take an entry off the list with credit that was refused again.
 void LetterDesk::retry_refused() noexcept {
   if (!has_refused()) return;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   require_of_desk(!std::exchange(is_retrying_, true), "two threads try again what was refused");
   std::size_t left = 0;
   for (Entry* entry = refused_entries_; entry != nullptr; entry = entry->next_refused_) ++left;
@@ -268,30 +268,31 @@ void LetterDesk::retry_refused() noexcept {
     refused_entries_ = entry.next_refused_;
     entry.is_refused_ = false;
     ++entry.lookers_;
-    retry(entry, lock);
+    retry(entry);
     end_look(entry);
   }
   has_refused_.store(refused_entries_ != nullptr, std::memory_order_relaxed);
   is_retrying_ = false;
 }
 
-void LetterDesk::retry(Entry& entry, std::unique_lock<std::mutex>& lock) noexcept {
+bool LetterDesk::try_credit_meanwhile(const Entry& entry, std::uint32_t channel) noexcept {
+  const MutexPause pause(mutex_);
+  return try_credit(entry, channel);
+}
+
+void LetterDesk::retry(Entry& entry) noexcept {
   bool is_refused_again = false;
   for (std::uint32_t channel = 0; channel < entry.shape().channels(); ++channel) {
     if (!entry.owes_[channel]) continue;
     entry.owes_[channel] = false;
-    lock.unlock();
-    const bool is_told = try_credit(entry, channel);
-    lock.lock();
-    if (is_told) continue;
+    if (try_credit_meanwhile(entry, channel)) continue;
     entry.owes_[channel] = true;
     is_refused_again = true;
   }
   // Nobody waits for credit to have gone.
   if (std::exchange(entry.lacks_memory_, false)) {
-    lock.unlock();
+    const MutexPause pause(mutex_);
     entry.look_again();
-    lock.lock();
   }
   if (!is_refused_again || !entry.is_added() || std::exchange(entry.is_refused_, true)) return;
   // Last, so that others have their turn.

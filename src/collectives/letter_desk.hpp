@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/thread_mutex.hpp"
 #include "base/units.hpp"
 #include "collectives/letters.hpp"
 #include "progress/agenda.hpp"
@@ -164,13 +164,15 @@ class LetterDesk final : public LetterHandler {
   };
   static_assert(sizeof(Header) == 32);
 
-  Letters::Filed file(Entry& entry, Rank from, const Header& header, std::span<const std::byte> content);
+  Letters::Filed file(Entry& entry, Rank from, const Header& header, std::span<const std::byte> content)
+      FARSUM_REQUIRES(mutex_);
   LetterAddress address_of(const Entry& entry, std::uint32_t channel) const;
   bool try_credit(const Entry& entry, std::uint32_t channel) noexcept;
+  bool try_credit_meanwhile(const Entry& entry, std::uint32_t channel) noexcept FARSUM_REQUIRES(mutex_);
   void come_back(Entry& entry, std::optional<std::uint32_t> owed_channel) noexcept;
-  void retry(Entry& entry, std::unique_lock<std::mutex>& lock) noexcept;
-  void end_look(Entry& entry);
-  void take_off_lists(Entry& entry);
+  void retry(Entry& entry) noexcept FARSUM_REQUIRES(mutex_);
+  void end_look(Entry& entry) FARSUM_REQUIRES(mutex_);
+  void take_off_lists(Entry& entry) FARSUM_REQUIRES(mutex_);
   void count(std::atomic<std::uint64_t>& faults, const OddLetter& letter) noexcept;
 
   Transport& transport_;
@@ -179,12 +181,12 @@ class LetterDesk final : public LetterHandler {
   // Relaxed: statistics, and hints whose readers come again.
   std::atomic<std::uint64_t> sent_{0}, unknown_{0}, refused_{0};
   std::atomic<bool> has_touched_{false}, has_refused_{false};
-  std::mutex mutex_;  // guards what follows; nobody calls the transport with it
+  ThreadMutex mutex_;  // nobody calls the transport with it
   std::condition_variable looks_ended_;
-  Entry::Teams teams_;
-  Entry* touched_ = nullptr;
-  Entry* refused_entries_ = nullptr;
-  bool is_retrying_ = false;
+  Entry::Teams teams_ FARSUM_GUARDED_BY(mutex_);
+  Entry* touched_ FARSUM_GUARDED_BY(mutex_) = nullptr;
+  Entry* refused_entries_ FARSUM_GUARDED_BY(mutex_) = nullptr;
+  bool is_retrying_ FARSUM_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace farsum

@@ -56,7 +56,7 @@ void CardParts::reach(const std::vector<Rank>& ranks, const std::vector<CardOffe
 }
 
 Result<Rdma*> CardSide::open() {
-  const std::lock_guard lock(opening_);
+  const MutexGuard lock(opening_);
   if (rdma_ != nullptr) return rdma_.get();
   if (!refusal_.is_ok()) return Status(refusal_.code(), refusal_.text());
   RdmaOptions options;
@@ -70,7 +70,7 @@ Result<Rdma*> CardSide::open() {
 }
 
 void CardSide::abandon() {
-  const std::lock_guard lock(opening_);
+  const MutexGuard lock(opening_);
   if (rdma_ != nullptr) rdma_->abandon();
 }
 

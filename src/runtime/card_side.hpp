@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/thread_mutex.hpp"
 #include "transport/rdma.hpp"
 #include "variants/cards/card_path.hpp"
 
@@ -77,9 +77,9 @@ class CardSide {
 
  private:
   Parts parts_;
-  std::mutex opening_;
-  std::unique_ptr<Rdma> rdma_;
-  Status refusal_;
+  ThreadMutex opening_;
+  std::unique_ptr<Rdma> rdma_ FARSUM_GUARDED_BY(opening_);
+  Status refusal_ FARSUM_GUARDED_BY(opening_);
 };
 
 }  // namespace farsum

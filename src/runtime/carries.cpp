@@ -9,7 +9,7 @@
 namespace farsum {
 
 Carries::Entry Carries::add(CarriedTurns& turns) {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   idle_.emplace_back(turns);
   return std::prev(idle_.end());
 }
@@ -17,8 +17,8 @@ Carries::Entry Carries::add(CarriedTurns& turns) {
 void Carries::remove(Entry entry) {
   // A thread that waits for a condition may be cancelled there, and then the process would stop.
   const os::Uncancelled uncancelled;
-  std::unique_lock lock(mutex_);
-  turn_has_ended_.wait(lock, [&] { return current_ != &*entry; });
+  MutexLock lock(mutex_);
+  while (current_ == &*entry) lock.wait(turn_has_ended_);
   // Relaxed: no walk follows.
   under_way_.fetch_sub(entry->under_way.load(std::memory_order_relaxed), std::memory_order_relaxed);
   (entry->is_active ? active_ : idle_).erase(entry);
@@ -29,7 +29,7 @@ void Carries::remove(Entry entry) {
 void Carries::count_under_way(Entry entry, int more) {
   under_way_.fetch_add(more, std::memory_order_acq_rel);
   if (entry->under_way.fetch_add(more, std::memory_order_relaxed) != 0) return;
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   if (std::exchange(entry->is_active, true)) return;
   active_.splice(active_.end(), idle_, entry);
 }
@@ -47,7 +47,7 @@ CarriedTurns::Turn Carries::take_turns() noexcept {
 // Each once, from the front to the end of the list. One group folds in a round, the next in the following.
 CarriedTurns::Turn Carries::take_round() noexcept {
   CarriedTurns::Turn all;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (std::size_t left = active_.size(); left > 0 && !active_.empty(); --left) {
     const Entry entry = active_.begin();
     // Relaxed: who counts the first call comes to the mutex behind this.

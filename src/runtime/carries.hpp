@@ -5,8 +5,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <list>
-#include <mutex>
 
+#include "base/thread_mutex.hpp"
 #include "collectives/carry.hpp"
 #include "lockfree/marked_lock.hpp"
 
@@ -39,10 +39,11 @@ class Carries {
 
   std::atomic<int> under_way_{0};
   MarkedLock turning_;
-  std::mutex mutex_;  // never held for a turn; guards what follows
+  ThreadMutex mutex_;  // never held for a turn
   std::condition_variable turn_has_ended_;
-  std::list<Listed> active_, idle_;  // an active one without calls is found to be idle by the next round
-  const Listed* current_ = nullptr;
+  // An active one without calls is found to be idle by the next round.
+  std::list<Listed> active_ FARSUM_GUARDED_BY(mutex_), idle_ FARSUM_GUARDED_BY(mutex_);
+  const Listed* current_ FARSUM_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace farsum

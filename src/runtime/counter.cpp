@@ -59,7 +59,7 @@ std::shared_ptr<Counter> Counter::make(Windows& windows, Group& group, const Opt
 Status Counter::begin() {
   // Acquire: who sees that the epoch has begun sees the window in it; pairs with the release below.
   if (is_open_.load(std::memory_order_acquire)) return {};
-  const std::lock_guard lock(opening_);
+  const MutexGuard lock(opening_);
   // Relaxed: it is stored under the lock.
   if (is_open_.load(std::memory_order_relaxed)) return {};
   Status status = window_->all_locks().lock();
@@ -70,7 +70,7 @@ Status Counter::begin() {
 Status Counter::reset() {
   if (Status status = group_.team().barrier("farsum_counter_reset"); !status.is_ok()) return status;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexGuard lock(mutex_);
     lease_next_ = lease_end_ = 0;
   }
   if (group_.my_rank() == options_.home) std::memset(object_->memory, 0, window_->part_bytes(options_.home));
@@ -107,7 +107,7 @@ Result<std::uint64_t> Counter::next_strict() {
 
 // Guided self-scheduling: a chunk is what is left over twice the number of ranks, at least one ticket.
 Result<std::uint64_t> Counter::next_leased() {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   if (lease_next_ == lease_end_) {
     std::uint64_t seen = 0;
     if (Status status = begin(); !status.is_ok()) return status;

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "runtime/windows.hpp"
 
 namespace farsum {
@@ -45,11 +45,11 @@ class Counter {
   WindowObject* object_ = nullptr;
   Window* window_ = nullptr;
 
-  std::mutex opening_;                // of the access epoch
+  ThreadMutex opening_;               // of the access epoch
   std::atomic<bool> is_open_{false};  // the epoch
-  std::mutex mutex_;                  // guards what follows
-  std::uint64_t lease_next_ = 0;
-  std::uint64_t lease_end_ = 0;
+  ThreadMutex mutex_;
+  std::uint64_t lease_next_ FARSUM_GUARDED_BY(mutex_) = 0;
+  std::uint64_t lease_end_ FARSUM_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace farsum

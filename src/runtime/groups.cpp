@@ -99,7 +99,7 @@ Result<Group*> Groups::create(Group& parent, std::span<const std::uint32_t> memb
     if (lacks_memory) throw std::bad_alloc();
     means = parts_.maker.make(parts_.remote_nodes.places_of(listed.ranks()), listed.my_rank);
     auto made = std::make_unique<Group>(listed.ranks(), listed.my_rank);
-    const std::lock_guard lock(mutex_);
+    const MutexGuard lock(mutex_);
     rounds_.keep_room();
     groups_.push_back(std::move(made));
     group.reset(groups_.back().get());
@@ -121,13 +121,13 @@ Result<Group*> Groups::create(Group& parent, std::span<const std::uint32_t> memb
 
 std::optional<std::uint64_t> Groups::next_round(const ListedRanks& listed) {
   const std::uint64_t list = listed.hash(ListHash::of_list, 0);
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   if (!rounds_.has_room_for(list)) return std::nullopt;
   return rounds_.next(list);
 }
 
 void Groups::forget(Group* group) {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   std::erase_if(groups_, [group](const auto& other) { return other.get() == group; });
 }
 
@@ -152,7 +152,7 @@ Status Groups::free(Group* group) {
 }
 
 Status Groups::find_open_requests() {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   std::size_t open = world_->open_requests();
   for (const std::unique_ptr<Group>& group : groups_) open += group->open_requests();
   if (open == 0) return {};

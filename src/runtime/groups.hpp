@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "runtime/carried_groups.hpp"
 #include "runtime/group.hpp"
 #include "runtime/group_founding.hpp"
@@ -49,11 +49,12 @@ class Groups {
   void forget(Group* group);
 
   Parts parts_;
-  std::mutex mutex_;             // guards what follows
-  std::unique_ptr<Group> home_;  // the ranks of this node
+  // Made before others call: the ranks of this node, and all.
+  std::unique_ptr<Group> home_;
   std::unique_ptr<Group> world_;
-  std::vector<std::unique_ptr<Group>> groups_;
-  GroupRounds rounds_;
+  ThreadMutex mutex_;
+  std::vector<std::unique_ptr<Group>> groups_ FARSUM_GUARDED_BY(mutex_);
+  GroupRounds rounds_ FARSUM_GUARDED_BY(mutex_);
 };
 
 }  // namespace farsum

@@ -34,7 +34,7 @@ void list_hosts(std::span<std::uint32_t> hosts) {
 }  // namespace
 
 Status NetworkSide::start() {
-  const std::lock_guard lock(starting_);
+  const MutexGuard lock(starting_);
   if (network_ == nullptr) {
     if (Status status = open(); !status.is_ok()) return status;
   }
@@ -91,7 +91,7 @@ NetworkCard NetworkSide::card() {
 
 Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
   // One after the other: the hosts that are let in become more only.
-  const std::lock_guard lock(introducing_);
+  const MutexGuard lock(introducing_);
   for (const NetworkCard& card : cards) {
     if (has_own_layout(card) && parts_.remote_nodes->reaches(card.rank)) continue;
     if (std::string refusal = refusal_of(card, parts_.ranks); !refusal.empty())
@@ -159,9 +159,9 @@ void NetworkSide::take_answer(Question& question) {
 
 // One rank of each node at a time, as often as it takes for a link's silence to be noticed in time.
 void NetworkSide::ask_remote_nodes() {
-  const std::unique_lock lock(asking_, std::try_to_lock);
   const std::uint64_t timeout_ns = parts_.settings->net_timeout_s * 1'000'000'000;
-  if (!lock.owns_lock() || network() == nullptr || timeout_ns == 0) return;
+  if (network() == nullptr || timeout_ns == 0 || !asking_.try_lock()) return;
+  const MutexGuard lock(asking_, std::adopt_lock);
   for (Question& question : questions_) take_answer(question);
   if (monotonic_ns() - asked_at_ns_ < timeout_ns / 6) return;
   asked_at_ns_ = monotonic_ns();

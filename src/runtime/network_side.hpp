@@ -9,11 +9,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "liveness/network_card.hpp"
 #include "liveness/peer_watch.hpp"
 #include "liveness/remote_nodes.hpp"
@@ -82,17 +82,17 @@ class NetworkSide {
   Status start();
   Status open();
   NetworkCard refusal(const Status& why) const;
-  void take_answer(Question& question);
+  void take_answer(Question& question) FARSUM_REQUIRES(asking_);
 
   Parts parts_;
-  std::mutex starting_;  // guards what follows, up to running_
+  ThreadMutex starting_;  // guards what follows, up to running_
   std::unique_ptr<Network> network_;
   Status refusal_;  // why the network is there and nobody serves it
   std::atomic<Network*> running_{nullptr};
-  std::mutex introducing_;
-  std::mutex asking_;  // guards what follows
-  std::deque<Question> questions_;
-  std::uint64_t asked_at_ns_ = 0;
+  ThreadMutex introducing_;
+  ThreadMutex asking_;
+  std::deque<Question> questions_ FARSUM_GUARDED_BY(asking_);
+  std::uint64_t asked_at_ns_ FARSUM_GUARDED_BY(asking_) = 0;
 };
 
 }  // namespace farsum

@@ -42,6 +42,17 @@ Status NodeMemory::check_room(std::uint64_t bytes) {
   return {};
 }
 
+Result<HeapExtent> NodeMemory::reached_extent(std::uint64_t bytes) {
+  if (Status status = check_room(bytes); !status.is_ok()) return status;
+  Result<HeapExtent> made = segment_.allocate(bytes, me_);
+  if (!made.is_ok()) return made;
+  if (Status status = segment_.reach(made.value()); !status.is_ok()) {
+    segment_.release(made.value(), me_);
+    return status;
+  }
+  return made;
+}
+
 Result<NodeMemory::Unit*> NodeMemory::make_unit(std::uint64_t block_bytes, std::uint32_t size_class,
                                                 std::uint64_t alignment) {
   const bool cut = is_short(size_class);
@@ -50,19 +61,9 @@ Result<NodeMemory::Unit*> NodeMemory::make_unit(std::uint64_t block_bytes, std::
   const std::uint64_t least = room == 0 ? 0 : std::uint64_t{1} << entry_shift;
   // What overflows is more than the heap has, and told by it.
   const std::uint64_t bytes = cut ? short_unit_bytes : std::max({block_bytes, block_bytes + room, least});
-  const auto attempt = [&]() -> Result<HeapExtent> {
-    if (Status status = check_room(bytes); !status.is_ok()) return status;
-    Result<HeapExtent> made = segment_.allocate(bytes, me_);
-    if (!made.is_ok()) return made;
-    if (Status status = segment_.reach(made.value()); !status.is_ok()) {
-      segment_.release(made.value(), me_);
-      return status;
-    }
-    return made;
-  };
-  Result<HeapExtent> extent = attempt();
+  Result<HeapExtent> extent = reached_extent(bytes);
   // What waits here for a next use is given up before the program hears of want.
-  if (!extent.is_ok() && empty_cache()) extent = attempt();
+  if (!extent.is_ok() && empty_cache()) extent = reached_extent(bytes);
   if (!extent.is_ok()) return extent.take_status();
 
   std::vector<Unit*>& vacant = cut ? vacant_short_ : vacant_long_;
@@ -125,7 +126,7 @@ bool NodeMemory::empty_cache() {
 
 Result<NodeMemory::Block> NodeMemory::allocate(std::uint64_t bytes) {
   const std::uint32_t size_class = class_of(bytes);
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   return is_short(size_class) ? allocate_short(size_class) : allocate_long(bytes, size_class);
 }
 
@@ -143,7 +144,7 @@ Result<NodeMemory::Block> NodeMemory::allocate_long(std::uint64_t bytes, std::ui
 
 // The block is of no class, so that it is not kept for somebody who wants another alignment.
 Result<NodeMemory::Block> NodeMemory::allocate_aligned(std::uint64_t bytes, std::uint64_t alignment) {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   Result<Unit*> made = make_unit(bytes, no_class, alignment);
   if (!made.is_ok()) return made.take_status();
   return Block{segment_.at(made.value()->first), &made.value()->live[0]};
@@ -178,14 +179,14 @@ NodeMemory::Block NodeMemory::pop(Unit& unit) {
 
 std::size_t NodeMemory::take_ready(std::uint32_t size_class, std::span<Block> blocks) {
   if (!is_short(size_class)) return 0;
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   std::size_t taken = 0;
   while (taken < blocks.size() && !ready_[size_class].empty()) blocks[taken++] = pop(*ready_[size_class].back());
   return taken;
 }
 
 void NodeMemory::give_back(std::span<const Block> blocks) {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   for (const Block& block : blocks) {
     const std::uint64_t offset = segment_.offset_of(block.address);
     Unit* unit = unit_at(offset);

@@ -9,11 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "transport/shm/node_segment.hpp"
 
 namespace farsum {
@@ -113,15 +113,17 @@ class NodeMemory {
     const Leaf* leaf = root_[offset >> leaf_shift].load(std::memory_order_acquire);
     return leaf == nullptr ? nullptr : leaf->units[entry_of(offset)].load(std::memory_order_acquire);
   }
-  Result<Unit*> make_unit(std::uint64_t block_bytes, std::uint32_t size_class, std::uint64_t alignment = 1);
-  void drop_unit(Unit* unit);
-  Status check_room(std::uint64_t bytes);
-  Result<Block> allocate_long(std::uint64_t bytes, std::uint32_t size_class);
-  Result<Block> allocate_short(std::uint32_t size_class);
-  Block pop(Unit& unit);
-  void give_back_long(Unit* unit);
-  void give_back_short(Unit* unit, std::uint32_t granule);
-  bool empty_cache();
+  Result<HeapExtent> reached_extent(std::uint64_t bytes) FARSUM_REQUIRES(mutex_);
+  Result<Unit*> make_unit(std::uint64_t block_bytes, std::uint32_t size_class, std::uint64_t alignment = 1)
+      FARSUM_REQUIRES(mutex_);
+  void drop_unit(Unit* unit) FARSUM_REQUIRES(mutex_);
+  Status check_room(std::uint64_t bytes) FARSUM_REQUIRES(mutex_);
+  Result<Block> allocate_long(std::uint64_t bytes, std::uint32_t size_class) FARSUM_REQUIRES(mutex_);
+  Result<Block> allocate_short(std::uint32_t size_class) FARSUM_REQUIRES(mutex_);
+  Block pop(Unit& unit) FARSUM_REQUIRES(mutex_);
+  void give_back_long(Unit* unit) FARSUM_REQUIRES(mutex_);
+  void give_back_short(Unit* unit, std::uint32_t granule) FARSUM_REQUIRES(mutex_);
+  bool empty_cache() FARSUM_REQUIRES(mutex_);
 
   NodeSegment& segment_;
   const std::uint32_t me_;
@@ -130,14 +132,16 @@ class NodeMemory {
   std::vector<std::atomic<Leaf*>> root_;
   std::atomic<std::uint64_t> held_bytes_{0};
 
-  std::mutex mutex_;  // guards what follows
-  std::vector<std::unique_ptr<Leaf>> leaves_;
+  ThreadMutex mutex_;
+  std::vector<std::unique_ptr<Leaf>> leaves_ FARSUM_GUARDED_BY(mutex_);
   // A unit that was looked up by a wrong address may be read: none is deleted.
-  std::vector<std::unique_ptr<Unit>> units_;
-  std::vector<Unit*> vacant_long_, vacant_short_;
-  std::array<std::vector<Unit*>, classes> ready_;  // short: units with a free block; long: units that are free
-  std::uint64_t ready_long_bytes_ = 0;
-  std::uint64_t unchecked_bytes_ = 0;  // taken from the heap since the node's room was last looked at
+  std::vector<std::unique_ptr<Unit>> units_ FARSUM_GUARDED_BY(mutex_);
+  std::vector<Unit*> vacant_long_ FARSUM_GUARDED_BY(mutex_), vacant_short_ FARSUM_GUARDED_BY(mutex_);
+  // Short: units with a free block; long: units that are free.
+  std::array<std::vector<Unit*>, classes> ready_ FARSUM_GUARDED_BY(mutex_);
+  std::uint64_t ready_long_bytes_ FARSUM_GUARDED_BY(mutex_) = 0;
+  // Taken from the heap since the node's room was last looked at.
+  std::uint64_t unchecked_bytes_ FARSUM_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace farsum

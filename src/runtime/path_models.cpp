@@ -6,7 +6,7 @@
 namespace farsum {
 
 const PathModel* PathModels::known(std::uint32_t machine) {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   const auto found = models_.find(machine);
   return found != models_.end() ? &found->second : nullptr;
 }
@@ -17,7 +17,7 @@ const PathModel& PathModels::at(std::uint32_t machine) {
   const auto environment = [](const char* name) -> const char* { return std::getenv(name); };
   PathModel model = read_path_model(settings_, environment, machine);
   if (!model.note.empty()) model.note = "; " + model.note;
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   return models_.emplace(machine, std::move(model)).first->second;
 }
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 
 #include "base/settings.hpp"
+#include "base/thread_mutex.hpp"
 #include "runtime/link_models.hpp"
 
 namespace farsum {
@@ -23,8 +23,8 @@ class PathModels {
   const PathModel* known(std::uint32_t machine);
 
   const Settings& settings_;
-  std::mutex mutex_;
-  std::map<std::uint32_t, PathModel> models_;  // by the machine's number
+  ThreadMutex mutex_;
+  std::map<std::uint32_t, PathModel> models_ FARSUM_GUARDED_BY(mutex_);  // by the machine's number
 };
 
 }  // namespace farsum

@@ -46,7 +46,7 @@ bool TeamExchange::take(Rank from, std::uint64_t team, std::uint64_t round,
   make_progress(from);
   std::vector<std::byte> bytes;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexGuard lock(mutex_);
     // Rounds only grow: for what is left of earlier ones nobody waits any more.
     arrived_.erase(arrived_.lower_bound({team, from, 0}), arrived_.lower_bound({team, from, round}));
     const auto found = arrived_.find({team, from, round});
@@ -74,7 +74,7 @@ Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t 
   if (bytes.size() > TeamPost::most_bytes) return Code::argument;
   const Key key{team, from, round};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexGuard lock(mutex_);
     auto found = arrived_.find(key);
     if (found == arrived_.end()) {
       const auto first = arrived_.lower_bound({team, from, 0});

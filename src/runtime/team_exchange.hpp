@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <tuple>
 #include <vector>
 
+#include "base/thread_mutex.hpp"
 #include "collectives/team_post.hpp"
 #include "progress/waiter.hpp"
 #include "protocol/messages.hpp"
@@ -47,8 +47,8 @@ class TeamExchange final : public TeamPost, public TeamMail {
   OriginEngine& engine_;
   Waiter& waiter_;
   Outstanding outstanding_;  // of all that was sent
-  std::mutex mutex_;         // guards what follows
-  std::map<Key, Letter> arrived_;
+  ThreadMutex mutex_;
+  std::map<Key, Letter> arrived_ FARSUM_GUARDED_BY(mutex_);
 };
 
 }  // namespace farsum

@@ -54,12 +54,12 @@ std::string WindowPromotions::why_not(const WindowWish& wish, std::uint32_t prom
 
 WindowPromotions::Moves WindowPromotions::ask_balance() {
   if (parts_.settings.promotion == PromotionChoice::always) return Moves::allowed;
-  const std::lock_guard lock(balance_mutex_);
+  const MutexGuard lock(balance_mutex_);
   return balance_.is_spent(monotonic_ns()) ? Moves::too_dear : Moves::allowed;
 }
 
 void WindowPromotions::spared(std::uint64_t worth_ns) {
-  const std::lock_guard lock(balance_mutex_);
+  const MutexGuard lock(balance_mutex_);
   balance_.spared(worth_ns);
 }
 
@@ -121,7 +121,7 @@ os::Promotion WindowPromotions::promote(const WindowWish& wish, Moves moves, std
     } else {
       promotion = move(wish, cost, refusal);
     }
-    const std::lock_guard lock(balance_mutex_);
+    const MutexGuard lock(balance_mutex_);
     balance_.moved(cost);
   }
   if (promotion) ++of_windows_;
@@ -159,7 +159,7 @@ void WindowPromotions::discard(const os::ReleaseOutcome& outcome) {
 
 void WindowPromotions::retry_after_free() {
   {
-    const std::lock_guard lock(retries_mutex_);
+    const MutexGuard lock(retries_mutex_);
     if (!retries_.is_due_after_free()) return;
   }
   const auto parked = parts_.exposures.pause();
@@ -181,7 +181,7 @@ void WindowPromotions::retry(const os::PromotionRules& rules) {
     has_failed = has_failed || outcome.demotion == os::Demotion::kept;
     discard(outcome);
   }
-  const std::lock_guard lock(retries_mutex_);
+  const MutexGuard lock(retries_mutex_);
   if (has_failed)
     retries_.failed();
   else

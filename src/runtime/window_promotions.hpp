@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/settings.hpp"
+#include "base/thread_mutex.hpp"
 #include "promotion/promotion.hpp"
 #include "protocol/exposure.hpp"
 #include "runtime/agent_side.hpp"
@@ -57,13 +57,13 @@ class WindowPromotions {
   void discard(const os::ReleaseOutcome& outcome);
 
   Parts parts_;
-  std::mutex balance_mutex_;
-  PromotionBalance balance_;  // guarded by it
+  ThreadMutex balance_mutex_;
+  PromotionBalance balance_ FARSUM_GUARDED_BY(balance_mutex_);
   // Guarded by a pause of the exposures, as what follows.
   std::vector<os::Promotion> kept_;  // of windows that are gone, over memory that others still expose
   std::size_t of_windows_ = 0;
-  std::mutex retries_mutex_;
-  PromotionRetries retries_;  // guarded by it: most frees are not worth a pause
+  ThreadMutex retries_mutex_;
+  PromotionRetries retries_ FARSUM_GUARDED_BY(retries_mutex_);  // most frees are not worth a pause
 };
 
 }  // namespace farsum

@@ -7,25 +7,25 @@
 namespace farsum {
 
 void WindowRegistry::keep_place() {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   const std::size_t needed = living_.size() + being_made_ + 1;
   if (living_.capacity() < needed) living_.reserve(std::max(needed, 2 * living_.capacity()));
   ++being_made_;
 }
 
 void WindowRegistry::give_place_back() {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   --being_made_;
 }
 
 WindowObject* WindowRegistry::add(std::unique_ptr<WindowObject> object) {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   living_.push_back(std::move(object));
   return living_.back().get();
 }
 
 std::unique_ptr<WindowObject> WindowRegistry::take(const WindowObject* object) {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   retired_ += object->window->hot_traffic();
   const auto place =
       std::find_if(living_.begin(), living_.end(), [object](const auto& other) { return other.get() == object; });
@@ -36,13 +36,13 @@ std::unique_ptr<WindowObject> WindowRegistry::take(const WindowObject* object) {
 }
 
 void WindowRegistry::keep_left(std::unique_ptr<WindowObject> object) {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   left_.push_back(std::move(object));
 }
 
 std::vector<std::unique_ptr<WindowObject>> WindowRegistry::take_ended() {
   std::vector<std::unique_ptr<WindowObject>> ended;
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   const auto rest = std::stable_partition(left_.begin(), left_.end(),
                                           [](const auto& object) { return !object->teardown->all_ended_access(); });
   std::move(rest, left_.end(), std::back_inserter(ended));
@@ -51,7 +51,7 @@ std::vector<std::unique_ptr<WindowObject>> WindowRegistry::take_ended() {
 }
 
 Traffic WindowRegistry::hot_traffic() {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   Traffic hot = retired_;
   for (const std::unique_ptr<WindowObject>& object : living_) hot += object->window->hot_traffic();
   return hot;

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/thread_mutex.hpp"
 #include "runtime/window_object.hpp"
 #include "window/traffic.hpp"
 
@@ -40,11 +40,11 @@ class WindowRegistry {
 
  private:
   std::atomic<std::uint32_t> numbered_{0};
-  std::mutex mutex_;  // guards what follows
-  std::vector<std::unique_ptr<WindowObject>> living_;
-  std::size_t being_made_ = 0;
-  std::vector<std::unique_ptr<WindowObject>> left_;
-  Traffic retired_;
+  ThreadMutex mutex_;
+  std::vector<std::unique_ptr<WindowObject>> living_ FARSUM_GUARDED_BY(mutex_);
+  std::size_t being_made_ FARSUM_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<WindowObject>> left_ FARSUM_GUARDED_BY(mutex_);
+  Traffic retired_ FARSUM_GUARDED_BY(mutex_);
 };
 
 }  // namespace farsum

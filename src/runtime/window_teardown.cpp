@@ -12,7 +12,7 @@
 namespace farsum {
 
 void WindowTeardown::note_thread() {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   const std::thread::id me = std::this_thread::get_id();
   if (thread_seen_ == std::thread::id()) thread_seen_ = me;
   if (thread_seen_ != me) parts_.circle.take_out();

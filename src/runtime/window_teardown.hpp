@@ -2,10 +2,10 @@
 // that free windows in different orders: collectives/teardown.hpp.
 #pragma once
 
-#include <mutex>
 #include <thread>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "collectives/teardown.hpp"
 #include "progress/thread_waiter.hpp"
 #include "protocol/exposure.hpp"
@@ -48,8 +48,8 @@ class WindowTeardown {
   void depart(WindowObject& object);
 
   Parts parts_;
-  std::mutex mutex_;             // guards what follows
-  std::thread::id thread_seen_;  // that was the first to make a window
+  ThreadMutex mutex_;
+  std::thread::id thread_seen_ FARSUM_GUARDED_BY(mutex_);  // that was the first to make a window
 };
 
 }  // namespace farsum

@@ -15,7 +15,7 @@ Status AllLocks::lock() {
   }
   std::uint32_t taken = size();
   {
-    const std::lock_guard lock(needs_.rules.mutex());
+    const MutexGuard lock(needs_.rules.mutex());
     const char* why = needs_.rules.make_way(EpochCall::lock_all);
     const bool is_held = why == nullptr && needs_.biased.hold();
     if (why == nullptr && !is_held) why = lock_what_is_free(taken);
@@ -29,7 +29,7 @@ Status AllLocks::lock() {
   if (status.is_ok()) {
     needs_.biased.note_locked_one_by_one();
   } else {
-    const std::lock_guard lock(needs_.rules.mutex());
+    const MutexGuard lock(needs_.rules.mutex());
     for (std::uint32_t rank = 0; rank < size(); ++rank) needs_.words.close(rank);
     needs_.rules.enter(EpochCall::unlock_all);
   }
@@ -37,7 +37,7 @@ Status AllLocks::lock() {
 }
 
 Status AllLocks::check_lockable() {
-  const std::lock_guard lock(needs_.rules.mutex());
+  const MutexGuard lock(needs_.rules.mutex());
   const char* const why = needs_.rules.why_not(EpochCall::lock_all);
   return why == nullptr ? Status() : needs_.texts.refuse("farsum_lock_all", why);
 }
@@ -162,7 +162,7 @@ void AllLocks::give_back_from(std::uint32_t first, const char* call) {
 }
 
 Status AllLocks::lock_unchecked() {
-  const std::lock_guard lock(needs_.rules.mutex());
+  const MutexGuard lock(needs_.rules.mutex());
   if (const char* const why = needs_.rules.make_way(EpochCall::lock_all); why != nullptr)
     return needs_.texts.refuse("farsum_lock_all", why);
   for (std::uint32_t target = 0; target < size(); ++target) {
@@ -179,7 +179,7 @@ Status AllLocks::lock_unchecked() {
 
 Status AllLocks::unlock() {
   constexpr const char* call = "farsum_unlock_all";
-  const std::lock_guard lock(needs_.rules.mutex());
+  const MutexGuard lock(needs_.rules.mutex());
   if (const char* const why = needs_.rules.why_not(EpochCall::unlock_all); why != nullptr)
     return needs_.texts.refuse(call, why);
   // All targets are as the first is.

@@ -57,8 +57,8 @@ class AllLocks {
   Status wait_for_target(std::uint32_t target, const char* call);
   void give_back_target(std::uint32_t target, const char* call);
   void give_back_from(std::uint32_t first, const char* call);
-  Status unlock_unchecked();
-  Status unlock_by_bias(const char* call);
+  Status unlock_unchecked() FARSUM_REQUIRES(needs_.rules.mutex());
+  Status unlock_by_bias(const char* call) FARSUM_REQUIRES(needs_.rules.mutex());
   Status unlock_remote(const char* call);
   Status unlock_here(const char* call);
 

@@ -7,10 +7,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/thread_mutex.hpp"
 #include "base/units.hpp"
 #include "os/thread_mark.hpp"
 #include "protocol/request_state.hpp"
@@ -28,7 +28,7 @@ class AskedLocks {
   // `granted` is borrowed until it is forgotten.
   void add(RequestState& granted, Rank owner) {
     const std::uint64_t thread = os::thread_mark();
-    const std::lock_guard lock(mutex_);
+    const MutexGuard lock(mutex_);
     // Relaxed: the mutex orders it.
     granted.done.store(false, std::memory_order_relaxed);
     asked_.push_back({&granted, owner, thread});
@@ -36,7 +36,7 @@ class AskedLocks {
   }
 
   void forget(const RequestState& granted) {
-    const std::lock_guard lock(mutex_);
+    const MutexGuard lock(mutex_);
     std::erase_if(asked_, [&](const Asked& asked) { return asked.granted == &granted; });
     note_count();
   }
@@ -44,7 +44,7 @@ class AskedLocks {
   // Whose answer the thread with this mark has to wait for.
   std::optional<Rank> awaited(std::uint64_t thread) {
     if (!any()) return {};
-    const std::lock_guard lock(mutex_);
+    const MutexGuard lock(mutex_);
     // Those of any thread go: while there are some, no lock is taken the short way. Acquire pairs with the release in
     // OriginEngine::finish_job.
     std::erase_if(asked_, [](const Asked& asked) { return asked.granted->done.load(std::memory_order_acquire); });
@@ -62,10 +62,10 @@ class AskedLocks {
   };
 
   // Relaxed: see any().
-  void note_count() { count_.store(asked_.size(), std::memory_order_relaxed); }
+  void note_count() FARSUM_REQUIRES(mutex_) { count_.store(asked_.size(), std::memory_order_relaxed); }
 
-  std::mutex mutex_;
-  std::vector<Asked> asked_;
+  ThreadMutex mutex_;
+  std::vector<Asked> asked_ FARSUM_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};
 };
 

@@ -15,7 +15,8 @@ class EpochRules::Facts final : public EpochFacts {
   bool never_locked() const override { return (rules_.promises_ & promise_no_locks) != 0; }
   bool holds_locks() const override { return rules_.words_.locks_held() != 0; }
   bool is_target_open() const override { return rules_.words_.of(target_) != no_epoch; }
-  bool was_fence_used() const override {
+  // Those who ask hold the mutex: why_not.
+  bool was_fence_used() const override FARSUM_UNCHECKED_THREADS {
     return rules_.issued_.load(std::memory_order_relaxed) ||
            hot_traffic(rules_.views_).operations != rules_.hot_at_fence_;
   }

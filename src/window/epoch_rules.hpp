@@ -5,10 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <span>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "window/epoch_table.hpp"
 #include "window/epoch_words.hpp"
 #include "window/operation_checks.hpp"
@@ -24,31 +24,27 @@ class EpochRules {
     settle_lockable();
   }
 
-  std::mutex& mutex() { return mutex_; }
+  ThreadMutex& mutex() FARSUM_RETURNS_MUTEX(mutex_) { return mutex_; }
 
-  // ---- with the mutex ----
-
-  bool is(EpochBit bit) const { return (state_ & bit) != 0; }
+  bool is(EpochBit bit) const FARSUM_REQUIRES(mutex_) { return (state_ & bit) != 0; }
   // Why the call cannot be, null where it can; sentences are made of it only then. `target` is that of a lock.
-  const char* why_not(EpochCall call, std::uint32_t target = 0) const;
+  const char* why_not(EpochCall call, std::uint32_t target = 0) const FARSUM_REQUIRES(mutex_);
   // The same for one that begins an epoch: that of a fence ends, where nothing was issued in it.
-  const char* make_way(EpochCall call, std::uint32_t target = 0);
+  const char* make_way(EpochCall call, std::uint32_t target = 0) FARSUM_REQUIRES(mutex_);
   // What make_way or why_not has allowed has come to be.
-  void enter(EpochCall call) {
+  void enter(EpochCall call) FARSUM_REQUIRES(mutex_) {
     state_ = after(call, state_);
     settle_lockable();
   }
   // False, and nothing has changed, when another epoch includes a target.
-  bool set_fence(bool open);
+  bool set_fence(bool open) FARSUM_REQUIRES(mutex_);
   // The epoch of a fence has ended, and maybe another begun: nothing was issued in that.
-  void note_fence();
+  void note_fence() FARSUM_REQUIRES(mutex_);
   // Refuses while a lock or an epoch of start or post is open.
-  Status check_closed(const char* call, const WindowTexts& texts) const;
+  Status check_closed(const char* call, const WindowTexts& texts) const FARSUM_REQUIRES(mutex_);
   // The window is about to go: no epoch begins any more. The second says that none is open but that of start.
-  void close();
-  void abandon();
-
-  // ---- by any thread ----
+  void close() FARSUM_REQUIRES(mutex_);
+  void abandon() FARSUM_REQUIRES(mutex_);
 
   // An operation was issued that the hot path does not count.
   void note_issued() {
@@ -62,15 +58,16 @@ class EpochRules {
 
  private:
   class Facts;
-  void settle_lockable();
+  void settle_lockable() FARSUM_REQUIRES(mutex_);
 
   EpochWords& words_;
   std::span<const TargetView> views_;
   std::uint32_t promises_;
-  std::mutex mutex_;
-  EpochState state_ = 0;
-  std::uint64_t hot_at_fence_ = 0;   // hot operations when the last fence ended
-  std::atomic<bool> issued_{false};  // others since
+  ThreadMutex mutex_;
+  EpochState state_ FARSUM_GUARDED_BY(mutex_) = 0;
+  // Hot operations when the last fence ended, and whether there were others since.
+  std::uint64_t hot_at_fence_ FARSUM_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> issued_{false};
 };
 
 }  // namespace farsum

@@ -7,6 +7,11 @@
 
 namespace farsum {
 
+bool GatheredUpdates::OfTarget::is_like(const Operation& operation) const {
+  return type == operation.type && op == operation.op &&
+         (operation.alpha == nullptr || std::memcmp(alpha, operation.alpha, ops::size_of(type)) == 0);
+}
+
 // The element goes behind those whose offsets are there, whatever one that found no memory has left.
 void GatheredUpdates::OfTarget::add(std::uint64_t offset, const std::byte* element, std::uint64_t bytes) {
   const std::size_t at = offsets.size() * bytes;
@@ -17,7 +22,7 @@ void GatheredUpdates::OfTarget::add(std::uint64_t offset, const std::byte* eleme
 
 bool GatheredUpdates::try_add(const Update& update, std::uint32_t target) {
   OfTarget& gathered = of_targets_[target];
-  const std::lock_guard lock(gathered.mutex);
+  const MutexGuard lock(gathered.mutex);
   if (gathered.offsets.empty() || gathered.offsets.size() + 1 >= limit_) return false;
   if (gathered.type != update.type || gathered.op != update.op) return false;
   gathered.add(update.offset, update.operand, update.bytes);
@@ -28,14 +33,10 @@ Status GatheredUpdates::run(const Operation& operation, std::uint32_t target) {
   OfTarget& gathered = of_targets_[target];
   bool full = false;
   {
-    std::unique_lock lock(gathered.mutex);
+    MutexLock lock(gathered.mutex);
     const std::uint64_t size = ops::size_of(operation.type);
-    const auto same = [&] {
-      return gathered.type == operation.type && gathered.op == operation.op &&
-             (operation.alpha == nullptr || std::memcmp(gathered.alpha, operation.alpha, size) == 0);
-    };
     // It looks again, because another thread may gather something else while the lock is free.
-    while (!gathered.offsets.empty() && !same()) {
+    while (!gathered.offsets.empty() && !gathered.is_like(operation)) {
       lock.unlock();
       if (Status status = send(target); !status.is_ok()) return status;
       lock.lock();
@@ -54,7 +55,7 @@ Status GatheredUpdates::run(const Operation& operation, std::uint32_t target) {
 
 Status GatheredUpdates::send(std::uint32_t target) {
   OfTarget& gathered = of_targets_[target];
-  const std::lock_guard lock(gathered.mutex);
+  const MutexGuard lock(gathered.mutex);
   if (gathered.offsets.empty()) return {};
   if (Status status = locks_.learn(target, "farsum_accumulate"); !status.is_ok()) return status;
   gathered.elements.resize(gathered.offsets.size() * ops::size_of(gathered.type));

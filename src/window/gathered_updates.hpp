@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "ops/element_type.hpp"
 #include "protocol/messages.hpp"
 #include "protocol/operation.hpp"
@@ -33,14 +33,15 @@ class GatheredUpdates {
 
  private:
   struct OfTarget {
-    std::mutex mutex;
-    ops::ElementType type = ops::ElementType::byte;
-    ops::Operator op = ops::Operator::replace;
-    std::byte alpha[wire::alpha_bytes] = {};
-    std::vector<std::uint64_t> offsets;
-    std::vector<std::byte> elements;
+    ThreadMutex mutex;
+    ops::ElementType type FARSUM_GUARDED_BY(mutex) = ops::ElementType::byte;
+    ops::Operator op FARSUM_GUARDED_BY(mutex) = ops::Operator::replace;
+    std::byte alpha[wire::alpha_bytes] FARSUM_GUARDED_BY(mutex) = {};
+    std::vector<std::uint64_t> offsets FARSUM_GUARDED_BY(mutex);
+    std::vector<std::byte> elements FARSUM_GUARDED_BY(mutex);
 
-    void add(std::uint64_t offset, const std::byte* element, std::uint64_t bytes);
+    bool is_like(const Operation& operation) const FARSUM_REQUIRES(mutex);
+    void add(std::uint64_t offset, const std::byte* element, std::uint64_t bytes) FARSUM_REQUIRES(mutex);
   };
 
   OwnerMessages& messages_;

@@ -14,7 +14,7 @@ PostEpochs::PostEpochs(Needs needs)
 // ---- post, start ----
 
 Status PostEpochs::post(std::span<const std::uint32_t> origins) {
-  const std::lock_guard lock(needs_.rules.mutex());
+  const MutexGuard lock(needs_.rules.mutex());
   if (const char* const why = needs_.rules.why_not(EpochCall::post); why != nullptr)
     return needs_.texts.refuse("farsum_post", why);
   if (Status status = check_ranks("farsum_post", origins); !status.is_ok()) return status;
@@ -35,7 +35,7 @@ Status PostEpochs::post(std::span<const std::uint32_t> origins) {
 // Does not wait for the posts: with more ranks than processors a rank whose neighbour has not come to run yet would
 // leave its processor idle, though it has work until its own rows are asked for (paper 2's automaton).
 Status PostEpochs::start(std::span<const std::uint32_t> targets, Posts posts) {
-  const std::lock_guard lock(needs_.rules.mutex());
+  const MutexGuard lock(needs_.rules.mutex());
   if (Status status = check_ranks("farsum_start", targets); !status.is_ok()) return status;
   if (const char* const why = needs_.rules.make_way(EpochCall::start); why != nullptr)
     return needs_.texts.refuse("farsum_start", why);
@@ -116,7 +116,7 @@ Operation PostEpochs::Deferred::operation() const {
 
 PostEpochs::Kept PostEpochs::keep(const Operation& operation, std::uint32_t target) {
   OfTarget& of_target = of_targets_[target];
-  const std::lock_guard lock(of_target.mutex);
+  const MutexGuard lock(of_target.mutex);
   // A dynamic window's regions are those that the target has attached before its post.
   if (!needs_.defers || !awaits_post(target) || has_posted(target) || of_target.deferred.size() == most_deferred ||
       !is_cheap_to_defer(operation))
@@ -129,7 +129,7 @@ PostEpochs::Kept PostEpochs::keep(const Operation& operation, std::uint32_t targ
 
 Status PostEpochs::await_post(std::uint32_t target, const char* call) {
   OfTarget& of_target = of_targets_[target];
-  std::unique_lock lock(of_target.mutex);
+  MutexLock lock(of_target.mutex);
   if (awaits_post(target) && !has_posted(target)) {
     const std::atomic<std::uint32_t>& posts = needs_.shared[needs_.my_rank].posts()[target];
     // Another thread may see the post first.
@@ -154,7 +154,7 @@ Status PostEpochs::await_post(std::uint32_t target, const char* call) {
 
 // Its post will not come, or nobody waits for it any more: the epoch goes to its end without what was deferred.
 void PostEpochs::give_up_post(std::uint32_t target) {
-  const std::lock_guard lock(of_targets_[target].mutex);
+  const MutexGuard lock(of_targets_[target].mutex);
   if (!awaits_post(target)) return;
   of_targets_[target].deferred.clear();
   begin_access(target);
@@ -171,29 +171,31 @@ void PostEpochs::begin_access(std::uint32_t target) {
 // ---- complete ----
 
 Status PostEpochs::complete() {
-  std::unique_lock lock(needs_.rules.mutex());
+  MutexLock lock(needs_.rules.mutex());
   if (const char* const why = needs_.rules.why_not(EpochCall::complete); why != nullptr)
     return needs_.texts.refuse("farsum_complete", why);
   Status failure;
-  await_started_posts(lock, failure);
+  await_started_posts(failure);
   return failure.is_ok() ? end_access() : std::move(failure);
 }
 
 // Waits for the posts that were not there when the epoch began, without the mutex: another thread may have to post
 // meanwhile.
-void PostEpochs::await_started_posts(std::unique_lock<std::mutex>& lock, Status& failure) {
-  const auto awaited = [this] {
-    return std::find_if(started_targets_.begin(), started_targets_.end(),
-                        [this](std::uint32_t target) { return awaits_post(target); });
-  };
-  while (failure.is_ok() && awaited() != started_targets_.end()) {
-    const std::uint32_t target = *awaited();
-    lock.unlock();
-    failure = await_post(target, "farsum_complete");
-    lock.lock();
+void PostEpochs::await_started_posts(Status& failure) {
+  for (auto target = first_awaited(); target && failure.is_ok(); target = first_awaited()) {
+    {
+      const MutexPause pause(needs_.rules.mutex());
+      failure = await_post(*target, "farsum_complete");
+    }
     // The failure has been told, as with a failed flush, and the next try ends the epoch.
-    if (!failure.is_ok()) give_up_post(target);
+    if (!failure.is_ok()) give_up_post(*target);
   }
+}
+
+std::optional<std::uint32_t> PostEpochs::first_awaited() const {
+  const auto found = std::find_if(started_targets_.begin(), started_targets_.end(),
+                                  [this](std::uint32_t target) { return awaits_post(target); });
+  return found == started_targets_.end() ? std::nullopt : std::optional(*found);
 }
 
 // A failed operation of a target of this node leaves its epoch open, for the next try; at one of another node the end
@@ -251,7 +253,7 @@ bool PostEpochs::has_completed(std::uint64_t expected) const {
 
 Status PostEpochs::wait() {
   constexpr const char* call = "farsum_wait_exposure";
-  std::unique_lock lock(needs_.rules.mutex());
+  MutexLock lock(needs_.rules.mutex());
   if (const char* const why = needs_.rules.why_not(EpochCall::wait); why != nullptr)
     return needs_.texts.refuse(call, why);
   const auto completed = [this, expected = completes_expected_] { return has_completed(expected); };
@@ -267,7 +269,7 @@ Status PostEpochs::wait() {
 }
 
 Status PostEpochs::test(bool& done) {
-  const std::lock_guard lock(needs_.rules.mutex());
+  const MutexGuard lock(needs_.rules.mutex());
   if (const char* const why = needs_.rules.why_not(EpochCall::wait); why != nullptr)
     return needs_.texts.refuse("farsum_test_exposure", why);
   done = has_completed(completes_expected_);

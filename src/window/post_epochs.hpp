@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "ops/layout.hpp"
 #include "progress/waiter.hpp"
 #include "protocol/messages.hpp"
@@ -93,7 +93,7 @@ class PostEpochs {
     std::byte alpha_[wire::alpha_bytes] = {};
   };
   struct OfTarget {
-    std::mutex mutex;  // while the target awaits its post, guards the rest
+    ThreadMutex mutex;  // while the target awaits its post, guards the rest
     std::vector<Deferred> deferred;
     std::uint32_t posts_seen = 0;  // that a start has used up
   };
@@ -104,15 +104,15 @@ class PostEpochs {
   bool has_posted(std::uint32_t target) const;
   void give_up_post(std::uint32_t target);
   void begin_access(std::uint32_t target);
-  void await_started_posts(std::unique_lock<std::mutex>& lock, Status& failure);
-  Status end_access();
+  std::optional<std::uint32_t> first_awaited() const FARSUM_REQUIRES(needs_.rules.mutex());
+  void await_started_posts(Status& failure) FARSUM_REQUIRES(needs_.rules.mutex());
+  Status end_access() FARSUM_REQUIRES(needs_.rules.mutex());
   bool has_completed(std::uint64_t expected) const;
 
   Needs needs_;
   std::unique_ptr<OfTarget[]> of_targets_;  // by target
-  // These with the mutex of the rules.
-  std::vector<std::uint32_t> started_targets_;
-  std::uint64_t completes_expected_ = 0;
+  std::vector<std::uint32_t> started_targets_ FARSUM_GUARDED_BY(needs_.rules.mutex());
+  std::uint64_t completes_expected_ FARSUM_GUARDED_BY(needs_.rules.mutex()) = 0;
 };
 
 }  // namespace farsum

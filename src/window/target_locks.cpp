@@ -59,7 +59,7 @@ Status TargetLocks::lock(std::uint32_t target, LockMode mode) {
 }
 
 Status TargetLocks::check_lockable(std::uint32_t target) {
-  const std::lock_guard lock(needs_.rules.mutex());
+  const MutexGuard lock(needs_.rules.mutex());
   const char* const why = needs_.rules.why_not(EpochCall::lock, target);
   return why == nullptr ? Status() : refuse(target, why);
 }
@@ -77,7 +77,7 @@ Status TargetLocks::await_queued(std::uint32_t target, LockMode mode, std::uint3
 Status TargetLocks::lock_here(std::uint32_t target, LockMode mode) {
   Requested requested;
   {
-    const std::lock_guard lock(needs_.rules.mutex());
+    const MutexGuard lock(needs_.rules.mutex());
     const char* why = needs_.rules.make_way(EpochCall::lock, target);
     if (why == nullptr) {
       // One visit of the guard for all: whoever waits for it is about to lock, too.
@@ -94,7 +94,7 @@ Status TargetLocks::lock_here(std::uint32_t target, LockMode mode) {
 
 Status TargetLocks::lock_remote(std::uint32_t target, LockMode mode) {
   {
-    const std::lock_guard lock(needs_.rules.mutex());
+    const MutexGuard lock(needs_.rules.mutex());
     const char* why = needs_.rules.make_way(EpochCall::lock, target);
     if (why == nullptr && !needs_.words.claim_by_swap(target, no_epoch)) why = epoch_says::held_already;
     if (why != nullptr) return refuse(target, why);
@@ -157,7 +157,7 @@ Status TargetLocks::unlock_remote(std::uint32_t target, std::int32_t open) {
 // has asked another node for is waited for.
 Status TargetLocks::lock_unchecked(std::uint32_t target) {
   if (Status status = needs_.checks.rank("farsum_lock", target); !status.is_ok()) return status;
-  const std::lock_guard lock(needs_.rules.mutex());
+  const MutexGuard lock(needs_.rules.mutex());
   const char* why = needs_.rules.make_way(EpochCall::lock, target);
   if (why == nullptr && !claim(target)) why = epoch_says::held_already;
   if (why != nullptr) return refuse(target, why);

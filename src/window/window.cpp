@@ -220,7 +220,7 @@ Status Window::fence(bool precede, bool succeed) {
   constexpr const char* call = "farsum_fence";
   bool ends_epoch = precede;
   {
-    const std::lock_guard lock(rules_.mutex());
+    const MutexGuard lock(rules_.mutex());
     if (const char* const why = rules_.why_not(EpochCall::fence); why != nullptr) return texts_.refuse(call, why);
     ends_epoch = ends_epoch || rules_.is(epoch_fence);
   }
@@ -228,7 +228,7 @@ Status Window::fence(bool precede, bool succeed) {
   Status flushed;
   if (ends_epoch) flushed = completions_.flush_all(call);
   if (Status status = parts_.team->barrier(call); !status.is_ok()) return status;
-  const std::lock_guard lock(rules_.mutex());
+  const MutexGuard lock(rules_.mutex());
   if (!rules_.set_fence(succeed)) return texts_.refuse(call, "a lock was taken meanwhile; unlock it first");
   rules_.note_fence();
   return flushed;
@@ -278,7 +278,7 @@ Status Window::outside_flushable_epoch(const std::string& what) const {
 
 Status Window::settle(const char* call) {
   {
-    const std::lock_guard lock(rules_.mutex());
+    const MutexGuard lock(rules_.mutex());
     if (Status status = rules_.check_closed(call, texts_); !status.is_ok()) return status;
   }
   Status flushed = completions_.flush_all(call);
@@ -287,7 +287,7 @@ Status Window::settle(const char* call) {
 }
 
 void Window::close() {
-  const std::lock_guard lock(rules_.mutex());
+  const MutexGuard lock(rules_.mutex());
   rules_.close();
 }
 
@@ -300,7 +300,7 @@ void Window::abandon(const char* call) {
   } catch (const std::bad_alloc&) {
     // See above.
   }
-  const std::lock_guard lock(rules_.mutex());
+  const MutexGuard lock(rules_.mutex());
   if (biased_.are_held()) biased_.drop();
   for (std::uint32_t target = 0; target < size_; ++target) locks_.abandon(target, call);
   rules_.abandon();

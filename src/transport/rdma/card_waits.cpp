@@ -34,7 +34,7 @@ bool CardWaits::spin(const CardCompletion& completion) {
   const std::uint64_t begin = monotonic_ns();
   do {
     {
-      const std::lock_guard<std::mutex> lock(work_.asking_mutex());
+      const MutexGuard lock(work_.asking_mutex());
       for (int i = 0; i < 8 && !is_over(completion); ++i) work_.progress();
     }
     if (is_over(completion)) return true;
@@ -61,7 +61,7 @@ void CardWaits::nap(const CardCompletion& completion) {
   const std::uint32_t key = ended_.prepare();
   bool watches = false;
   {
-    const std::lock_guard<std::mutex> lock(work_.asking_mutex());
+    const MutexGuard lock(work_.asking_mutex());
     if (!is_watched_) watches = is_watched_ = true;
   }
   if (!watches && !is_over(completion)) {
@@ -77,7 +77,7 @@ void CardWaits::watch(const CardCompletion& completion) {
   while (doze(completion) && monotonic_ns() - begin < look_interval_ns) {
   }
   {
-    const std::lock_guard<std::mutex> lock(work_.asking_mutex());
+    const MutexGuard lock(work_.asking_mutex());
     is_watched_ = false;
   }
   ended_.notify_all();
@@ -88,7 +88,7 @@ bool CardWaits::doze(const CardCompletion& completion) {
   bool is_armed = false;
   int round = 0;
   {
-    const std::lock_guard<std::mutex> lock(work_.asking_mutex());
+    const MutexGuard lock(work_.asking_mutex());
     while (round < most_rounds && !is_over(completion) && work_.progress() != 0) ++round;
     if (is_over(completion)) return false;
     // An event that is there already: progress comes first, but not for ever.
@@ -100,7 +100,7 @@ bool CardWaits::doze(const CardCompletion& completion) {
   poll(both.data(), is_armed ? 2 : 1, is_armed ? look_interval_ms : rest_ms);
   eventfd_t rings = 0;
   if (both[0].revents != 0) eventfd_read(bell_, &rings);
-  const std::lock_guard<std::mutex> lock(work_.asking_mutex());
+  const MutexGuard lock(work_.asking_mutex());
   watcher_sleeps_ = false;
   work_.progress();
   return !is_over(completion);

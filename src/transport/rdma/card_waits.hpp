@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 
 #include "base/function_ref.hpp"
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "os/event_count.hpp"
 #include "transport/rdma.hpp"
 
@@ -17,11 +17,11 @@ class CardWork {
  public:
   virtual ~CardWork() = default;
   // Guards the calls that follow.
-  virtual std::mutex& asking_mutex() = 0;
+  virtual ThreadMutex& asking_mutex() = 0;
   // Ends what can end; 0 where there was nothing to do.
-  virtual unsigned progress() = 0;
+  virtual unsigned progress() FARSUM_REQUIRES(asking_mutex()) = 0;
   // Whether the descriptor becomes readable when there is something to do; false: there may be something now.
-  virtual bool arm_asking() = 0;
+  virtual bool arm_asking() FARSUM_REQUIRES(asking_mutex()) = 0;
   virtual int asking_descriptor() const = 0;
 };
 
@@ -37,7 +37,7 @@ class CardWaits {
   // As Rdma's.
   Status wait(const CardCompletion& completion, FunctionRef<Status()> look);
   // An operation has ended. Called under the work's mutex.
-  void note_ended();
+  void note_ended() FARSUM_UNCHECKED_THREADS;
 
  private:
   bool spin(const CardCompletion& completion);
@@ -49,9 +49,8 @@ class CardWaits {
   CardWork& work_;
   const int bell_;  // wakes the watcher
   const std::uint64_t spin_ns_;
-  // Under the work's mutex.
-  bool is_watched_ = false;
-  bool watcher_sleeps_ = false;
+  bool is_watched_ FARSUM_GUARDED_BY(work_.asking_mutex()) = false;
+  bool watcher_sleeps_ FARSUM_GUARDED_BY(work_.asking_mutex()) = false;
   EventCount ended_;  // changes with every operation that is over, and when the watcher leaves
 };
 

@@ -47,13 +47,13 @@ Result<CardMemory> UcxExposed::expose(std::byte* memory, std::uint64_t bytes) {
   auto key = key_of(exposed.memory);
   if (!key.is_ok()) return key.take_status();
   exposed.told = {memory, bytes, std::move(key.value())};
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexGuard lock(mutex_);
   exposed_.push_back(std::move(exposed));
   return exposed_.back().told;
 }
 
 void UcxExposed::conceal(const CardMemory& memory) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexGuard lock(mutex_);
   const auto found = std::find_if(exposed_.begin(), exposed_.end(), [&memory](const Exposed& exposed) {
     return exposed.told.memory == memory.memory && exposed.told.key == memory.key;
   });

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "transport/rdma.hpp"
 #include "transport/rdma/ucx_card.hpp"
 #include "transport/rdma/ucx_memory.hpp"
@@ -34,8 +34,8 @@ class UcxExposed {
 
   const UcxCard& card_;
   const UcxOwners owners_;
-  std::mutex mutex_;  // orders what is exposed; UCX sees to its own
-  std::vector<Exposed> exposed_;
+  ThreadMutex mutex_;  // orders what is exposed; UCX sees to its own
+  std::vector<Exposed> exposed_ FARSUM_GUARDED_BY(mutex_);
 };
 
 }  // namespace farsum

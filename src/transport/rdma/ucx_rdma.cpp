@@ -21,7 +21,7 @@ class UcxRdma::Inside {
 
  private:
   UcxRdma& rdma_;
-  std::lock_guard<std::mutex> lock_;
+  MutexGuard lock_;
 };
 
 Result<std::unique_ptr<UcxRdma>> UcxRdma::create(Options options) {
@@ -65,17 +65,17 @@ UcxRdma::~UcxRdma() {
 }
 
 void UcxRdma::introduce(Rank peer, std::span<const std::byte> address) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexGuard lock(mutex_);
   peers_->introduce(peer, address);
 }
 
 Rdma::Reached UcxRdma::reach(Rank peer, std::span<const std::byte> key) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexGuard lock(mutex_);
   return peers_->reach(peer, key);
 }
 
 void UcxRdma::let_go(Reached memory) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexGuard lock(mutex_);
   peers_->let_go(memory);
 }
 

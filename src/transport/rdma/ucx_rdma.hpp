@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 
+#include "base/thread_mutex.hpp"
 #include "transport/rdma.hpp"
 #include "transport/rdma/card_waits.hpp"
 #include "transport/rdma/ucx_card.hpp"
@@ -73,7 +73,7 @@ class UcxRdma final : public Rdma, private CardWork {
   void close_all();
 
   // CardWork's.
-  std::mutex& asking_mutex() override { return mutex_; }
+  ThreadMutex& asking_mutex() override { return mutex_; }
   unsigned progress() override;
   bool arm_asking() override { return peers_->arm(); }
   int asking_descriptor() const override { return peers_->descriptor(); }
@@ -82,7 +82,7 @@ class UcxRdma final : public Rdma, private CardWork {
   const std::unique_ptr<const UcxCard> card_;
   const std::unique_ptr<UcxServing> serving_;
   // Guards peers and operations, and so every call to UCX for the worker that asks.
-  std::mutex mutex_;
+  ThreadMutex mutex_;
   std::unique_ptr<UcxCardPeers> peers_;
   UcxExposed exposed_;
   CardWaits waits_;

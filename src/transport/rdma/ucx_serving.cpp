@@ -28,7 +28,7 @@ UcxServing::UcxServing(const UcxCard& card, UcxBareWorker worker)
 UcxServing::~UcxServing() { end_worker(*card_.context, worker_); }
 
 Result<bool> UcxServing::arm() {
-  const std::lock_guard<std::mutex> serving(mutex_);
+  const MutexGuard serving(mutex_);
   const UcxCalls& calls = card_.context->calls();
   const ucs_status_t status = calls.worker_arm(worker_.handle);
   if (status == UCS_OK) return true;
@@ -38,7 +38,7 @@ Result<bool> UcxServing::arm() {
 }
 
 void UcxServing::look_after() {
-  const std::lock_guard<std::mutex> serving(mutex_);
+  const MutexGuard serving(mutex_);
   for (int round = 0; round < most_rounds; ++round) {
     if (card_.context->calls().worker_progress(worker_.handle) == 0) return;
   }

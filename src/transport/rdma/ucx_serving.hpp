@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "transport/rdma/ucx_card.hpp"
 #include "transport/ucx/ucx_bare_worker.hpp"
 
@@ -34,7 +34,7 @@ class UcxServing {
   const UcxCard& card_;
   const UcxBareWorker worker_;
   const std::vector<std::byte> address_;
-  std::mutex mutex_;  // one thread at a time calls UCX for the worker
+  ThreadMutex mutex_;  // one thread at a time calls UCX for the worker
 };
 
 }  // namespace farsum

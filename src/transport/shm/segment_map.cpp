@@ -98,7 +98,7 @@ std::uint64_t SegmentMap::bytes_of(Run run) const {
 }
 
 std::uint64_t SegmentMap::mapped_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   std::uint64_t bytes = 0;
   for (Run run = next_run({0, granules_}, true); !run.is_empty(); run = next_run({run.end, granules_}, true))
     bytes += bytes_of(run);
@@ -128,7 +128,7 @@ SegmentMap::Run SegmentMap::next_run(Run within, bool mapped) const {
 }
 
 Status SegmentMap::map_missing(std::uint64_t offset, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   const std::uint64_t end = std::min((offset + bytes - 1) / granule_bytes + 1, granules_);
   for (Run missing = next_run({offset / granule_bytes, end}, false); !missing.is_empty();
        missing = next_run({missing.end, end}, false)) {
@@ -198,7 +198,7 @@ void SegmentMap::unmap(Run run) {
 
 void SegmentMap::leave(std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t end = (offset + bytes) / granule_bytes;
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   for (Run run = next_run({(offset + granule_bytes - 1) / granule_bytes, end}, true); !run.is_empty();
        run = next_run({run.end, end}, true))
     unmap(run);

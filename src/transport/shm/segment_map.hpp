@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "base/units.hpp"
 
 namespace farsum {
@@ -86,10 +86,10 @@ class SegmentMap {
   std::uint64_t bytes_of(Run run) const;
   std::uint64_t step_bytes();
   Run widened(Run missing, std::uint64_t step) const;
-  Status map_missing(std::uint64_t offset, std::uint64_t bytes);
-  Status map_run(Run missing);
-  int try_to_map(Run run);
-  void unmap(Run run);
+  Status map_missing(std::uint64_t offset, std::uint64_t bytes) FARSUM_EXCLUDES(mutex_);
+  Status map_run(Run missing) FARSUM_REQUIRES(mutex_);
+  int try_to_map(Run run) FARSUM_REQUIRES(mutex_);
+  void unmap(Run run) FARSUM_REQUIRES(mutex_);
   Run next_run(Run within, bool mapped) const;
 
   const int fd_;
@@ -99,7 +99,7 @@ class SegmentMap {
   std::atomic<bool> maps_exactly_;                   // relaxed: who maps a little more at that moment does no harm
   std::atomic<bool> is_limited_{false};              // relaxed: a hint
   std::vector<std::atomic<std::uint64_t>> reached_;  // a bit for each granule; written under the mutex
-  mutable std::mutex mutex_;
+  mutable ThreadMutex mutex_;
 };
 
 }  // namespace farsum

@@ -24,7 +24,7 @@ class WorkOfTest final : public CardWork {
  public:
   ~WorkOfTest() override { close(descriptor_); }
 
-  std::mutex& asking_mutex() override { return mutex_; }
+  ThreadMutex& asking_mutex() override { return mutex_; }
   unsigned progress() override {
     ++rounds;
     eventfd_t events = 0;
@@ -43,7 +43,7 @@ class WorkOfTest final : public CardWork {
   std::function<void()> on_arm = [] {};
 
  private:
-  std::mutex mutex_;
+  ThreadMutex mutex_;
   const int descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 };
 
@@ -103,7 +103,7 @@ TEST_F(CardWaitsTest, are_told_of_an_end_that_another_thread_brought_about) {
   };
   std::thread other([&] {
     armed.wait();
-    const std::lock_guard<std::mutex> lock(work_.asking_mutex());
+    const std::lock_guard<ThreadMutex> lock(work_.asking_mutex());
     end(completion);
   });
   EXPECT_TRUE(waits_.wait(completion, looks_for_nothing).is_ok());

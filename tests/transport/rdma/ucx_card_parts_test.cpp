@@ -42,13 +42,13 @@ TEST(UcxKeyTest, is_none_where_a_byte_is_missing_or_another) {
 // What carries operations out where nobody waits.
 class NoWork final : public CardWork {
  public:
-  std::mutex& asking_mutex() override { return mutex_; }
+  ThreadMutex& asking_mutex() override { return mutex_; }
   unsigned progress() override { return 0; }
   bool arm_asking() override { return false; }
   int asking_descriptor() const override { return -1; }
 
  private:
-  std::mutex mutex_;
+  ThreadMutex mutex_;
 };
 
 // A rank that reaches its own memory.
