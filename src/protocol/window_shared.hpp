@@ -31,7 +31,7 @@ inline constexpr std::uint32_t region_promoted = 1u << 1;
 inline constexpr std::uint32_t region_atomics_only = 1u << 2;
 inline constexpr std::uint32_t region_segment_key = 1u << 3;  // its stripes are the node's, keyed by segment offset
 inline constexpr std::uint32_t region_unsure = 1u << 4;  // not all of it need be mapped: only the kernel touches it
-inline constexpr std::uint32_t region_mixed_locks = 1u << 5;  // not all of it is under the same: its owner knows
+inline constexpr std::uint32_t region_mixed_locks = 1u << 5;  // not all of it is under the same locks
 
 // Fixed head of a rank's part; locks, counters and regions follow it at offsets that WindowSharedShape computes.
 struct RankWindowHead {

@@ -11,8 +11,8 @@ namespace {
 // One window or attachment has so many parts at most: as many as there is room for regions of adopted memory.
 constexpr std::size_t most_parts_with_holes = most_adopted_regions;
 
-// The last that there is room for is all that is left, which touch. Whoever applies an atomic there looks up whose
-// locks it is under: the owner, to whom each is exposed.
+// The last region that there is room for becomes all that is left of them; they touch. The owner, to whom each of them
+// is exposed, looks up under whose locks an atomic there is.
 void take_for_one(std::vector<SharedRegion>& regions, std::size_t most) {
   if (regions.size() <= most) return;
   SharedRegion& rest = regions[most - 1];
@@ -116,8 +116,9 @@ void MemoryDescriptions::describe_adopted(const WindowWish& wish, const Stretch&
     at = end;
   }
   if (wish.flavour == Flavour::adopted) {
-    const std::size_t told = all.shared.size() + (last != to ? 1 : 0);
-    take_for_one(of_segment.shared, most_adopted_regions - told);
+    // What else a window tells of is an edge or two of promoted memory: shorter than a page, and in no segment.
+    const std::size_t others = all.shared.size() + (last != to ? 1 : 0);
+    take_for_one(of_segment.shared, most_adopted_regions - std::min<std::size_t>(others, most_adopted_regions - 1));
   }
   all.shared.insert(all.shared.end(), of_segment.shared.begin(), of_segment.shared.end());
   all.exposed.insert(all.exposed.end(), of_segment.exposed.begin(), of_segment.exposed.end());

@@ -63,6 +63,7 @@ Reach RegionReach::reach_here(Rank owner, const Region& region) const {
   return {.mapped = region.mapped != nullptr,
           .attach_allowed = attach_refusal.empty(),
           .atomics_only = region.domain.atomics_only,
+          .mixed_locks = region.mixed_locks,
           .attach_refusal = attach_refusal,
           .not_mapped_because = region.reason.empty() ? std::string_view(region.note) : region.reason};
 }

@@ -114,14 +114,20 @@ Chosen as_forced(PathChoice forced, const Reach& reach, const cost::Thresholds& 
 }
 
 std::string in_words(const Chosen& chosen, const Reach& reach) {
-  return chosen.begins_with_mapping ? fmt::format("{}; {}", reach.not_mapped_because, chosen.why)
-                                    : std::string(chosen.why);
+  const std::string_view atomics =
+      reach.mixed_locks
+          ? "; it covers more stretches of other windows than it tells of, so the owner's agent does atomics"
+          : "";
+  return chosen.begins_with_mapping ? fmt::format("{}; {}{}", reach.not_mapped_because, chosen.why, atomics)
+                                    : fmt::format("{}{}", chosen.why, atomics);
 }
 
 }  // namespace
 
 PathChoiceResult choose_paths(PathChoice forced, const Reach& reach, const cost::Thresholds& model) {
-  return (why_not(forced, reach) ? automatic(reach, model) : as_forced(forced, reach, model)).paths;
+  PathChoiceResult paths = (why_not(forced, reach) ? automatic(reach, model) : as_forced(forced, reach, model)).paths;
+  if (reach.mixed_locks) paths.atomic = Path::owner;
+  return paths;
 }
 
 std::string explain_choice(PathChoice forced, const Reach& reach, const cost::Thresholds& model) {

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "lone_rank.hpp"
@@ -53,38 +54,68 @@ TEST_F(RegionReachTest, has_memory_of_the_node_under_the_locks_of_the_node) {
   rank.extents.give_back(extent.value());
 }
 
-// Twenty windows' parts that only CPU atomics may touch, with other memory between them, are more than there is room
-// for.
-TEST_F(RegionReachTest, leaves_atomics_to_the_owner_where_more_stretches_differ_than_can_be_told) {
-  constexpr std::uint64_t bytes = 4096, marks = 20;
+// Memory of the node in so many stretches, of which every other is one that only CPU atomics may touch.
+class MarkedStretches : public RegionReachTest, public testing::WithParamInterface<std::uint64_t> {
+ protected:
+  static constexpr std::uint64_t stretch_bytes = 4096;
+
+  MarkedStretches() {
+    for (std::uint64_t i = 0; i < stretches; i += 2)
+      EXPECT_TRUE(segment.mark_atomics_only({begin + i * stretch_bytes, stretch_bytes}, rank.node.id_in_segment()));
+  }
+  ~MarkedStretches() override {
+    for (std::uint64_t i = 0; i < stretches; i += 2)
+      segment.unmark_atomics_only({begin + i * stretch_bytes, stretch_bytes}, rank.node.id_in_segment());
+    rank.extents.give_back(extent);
+  }
+  DescribedMemory described(std::byte* memory, std::uint64_t bytes) {
+    DescribedMemory all;
+    rank.descriptions.describe(wish_of(memory, bytes), "user memory", all);
+    return all;
+  }
+
+  const std::uint64_t stretches = GetParam();
   NodeSegment& segment = rank.node.segment();
-  Result<HeapExtent> extent = segment.allocate(2 * marks * bytes, rank.node.id_in_segment());
-  ASSERT_TRUE(extent.is_ok());
-  const std::uint64_t begin = extent.value().offset;
-  for (std::uint64_t i = 0; i < marks; ++i)
-    ASSERT_TRUE(segment.mark_atomics_only({begin + 2 * i * bytes, bytes}, rank.node.id_in_segment()));
-  DescribedMemory all;
-  rank.descriptions.describe(wish_of(segment.at(begin), 2 * marks * bytes), "user memory", all);
-  ASSERT_EQ(all.shared.size(), most_adopted_regions);
+  const HeapExtent extent = segment.allocate(stretches * stretch_bytes, rank.node.id_in_segment()).value();
+  const std::uint64_t begin = extent.offset;
+};
+INSTANTIATE_TEST_SUITE_P(Stretches, MarkedStretches, testing::Values(2, 15, 16, 17, 40),
+                         testing::PrintToStringParamName());
+
+TEST_P(MarkedStretches, leave_atomics_to_the_owner_where_they_are_more_than_can_be_told) {
+  const DescribedMemory all = described(segment.at(begin), stretches * stretch_bytes);
+  ASSERT_EQ(all.shared.size(), std::min<std::uint64_t>(stretches, most_adopted_regions));
   std::uint64_t end = 0;
   for (const SharedRegion& shared : all.shared) {
     EXPECT_EQ(shared.offset, end);
     end += shared.bytes;
     const Region region = rank.reach.of_neighbour(0, shared);
-    const bool is_last = end == 2 * marks * bytes;
-    EXPECT_EQ(region.mixed_locks, is_last);
-    EXPECT_EQ(region.domain.atomics_only, !is_last && shared.offset % (2 * bytes) == 0);
+    const bool is_mixed = shared.bytes != stretch_bytes;
+    EXPECT_EQ(region.mixed_locks, is_mixed);
+    EXPECT_EQ(region.domain.atomics_only, !is_mixed && shared.offset % (2 * stretch_bytes) == 0);
     EXPECT_EQ(region.mapped, segment.at(begin + shared.offset));
+    EXPECT_EQ(region.bulk, Path::direct);
+    EXPECT_EQ(region.atomic, is_mixed ? Path::owner : Path::direct);
   }
-  EXPECT_EQ(end, 2 * marks * bytes);
-  ASSERT_EQ(all.exposed.size(), 2 * marks) << "the owner knows each";
-  for (std::uint64_t i = 0; i < 2 * marks; ++i) {
-    EXPECT_EQ(all.exposed[i].offset, i * bytes);
+  EXPECT_EQ(end, stretches * stretch_bytes);
+  EXPECT_EQ(rank.reach.of_neighbour(0, all.shared.back()).mixed_locks, stretches > most_adopted_regions);
+  ASSERT_EQ(all.exposed.size(), stretches) << "the owner knows each";
+  for (std::uint64_t i = 0; i < stretches; ++i) {
+    EXPECT_EQ(all.exposed[i].offset, i * stretch_bytes);
     EXPECT_EQ(all.exposed[i].domain.atomics_only, i % 2 == 0);
   }
-  for (std::uint64_t i = 0; i < marks; ++i)
-    segment.unmark_atomics_only({begin + 2 * i * bytes, bytes}, rank.node.id_in_segment());
-  rank.extents.give_back(extent.value());
+}
+
+TEST_P(MarkedStretches, are_told_of_behind_what_lies_before_the_segment) {
+  std::byte* const before = segment.at(0) - stretch_bytes;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(segment.at(begin) - before) + stretches * stretch_bytes;
+  const DescribedMemory all = described(before, bytes);
+  // One lies before the segment, and one between its beginning and the first of these.
+  EXPECT_EQ(all.shared.size(), std::min<std::uint64_t>(stretches + 2, most_adopted_regions));
+  EXPECT_EQ(all.exposed.size(), stretches + 2);
+  EXPECT_EQ(all.shared.front().segment_offset, not_in_segment);
+  EXPECT_EQ(all.shared.back().offset + all.shared.back().bytes, bytes);
+  EXPECT_EQ(rank.reach.of_neighbour(0, all.shared.back()).mixed_locks, stretches + 2 > most_adopted_regions);
 }
 
 TEST_F(RegionReachTest, maps_nothing_that_is_not_the_node_s) { EXPECT_FALSE(rank.reach.map(own.data(), own.size())); }

@@ -42,6 +42,16 @@ TEST(ChosenPaths, without_copies_by_the_kernel_are_the_owners) {
   EXPECT_EQ(paths.atomic, Path::owner);
 }
 
+TEST(ChosenPaths, leave_atomics_of_mixed_locks_to_the_owner_and_say_so) {
+  for (const PathChoice forced : {PathChoice::automatic, PathChoice::direct, PathChoice::caller}) {
+    const Reach mixed{
+        .mapped = true, .attach_allowed = true, .mixed_locks = true, .attach_refusal = "", .not_mapped_because = ""};
+    EXPECT_NE(choose_paths(forced, mixed).bulk, Path::owner);
+    EXPECT_EQ(choose_paths(forced, mixed).atomic, Path::owner);
+    EXPECT_THAT(explain_choice(forced, mixed), HasSubstr("the owner's agent does atomics"));
+  }
+}
+
 TEST(ChosenPaths, between_hosts_are_the_owners_whatever_the_model_says) {
   for (const cost::Thresholds& model : {cost::Thresholds(), cost::Thresholds{.caller_from_bytes = 8}}) {
     const PathChoiceResult paths = choose_paths(PathChoice::automatic, remote, model);
