@@ -1,6 +1,6 @@
 // A mutex among the threads of this process, and its guards, for clang to check: what is said to be guarded by one is
-// refused where no path to it holds that (tools/lint). The standard library's carry no such words; these compile to
-// them.
+// refused where some way to it does not hold that (tools/lint). The standard library's carry no such words; these
+// compile to them.
 #pragma once
 
 #include <condition_variable>
@@ -11,15 +11,14 @@
 #else
 #define FARSUM_THREADS_(x)
 #endif
-// Of a member: read and written with the mutex only. Of a pointer: so is what it points to.
+// The member is read and written with the mutex only.
 #define FARSUM_GUARDED_BY(mutex) FARSUM_THREADS_(guarded_by(mutex))
-#define FARSUM_PT_GUARDED_BY(mutex) FARSUM_THREADS_(pt_guarded_by(mutex))
-// Of a function: its caller holds the mutex, or does not.
+// Who calls the function holds the mutex, or does not.
 #define FARSUM_REQUIRES(...) FARSUM_THREADS_(requires_capability(__VA_ARGS__))
 #define FARSUM_EXCLUDES(...) FARSUM_THREADS_(locks_excluded(__VA_ARGS__))
-// Of a function that returns a reference to the mutex.
+// The function returns a reference to the mutex.
 #define FARSUM_RETURNS_MUTEX(mutex) FARSUM_THREADS_(lock_returned(mutex))
-// Of a function that the check cannot follow; its comment says why it is right.
+// The check cannot follow the function, whose comment says why it is right.
 #define FARSUM_UNCHECKED_THREADS FARSUM_THREADS_(no_thread_safety_analysis)
 
 namespace farsum {
@@ -66,7 +65,7 @@ class FARSUM_THREADS_(scoped_lockable) MutexLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-// Lets a mutex go that its maker's caller holds, and holds it again when it ends.
+// Lets a mutex go that its maker holds, and holds it again when it ends.
 class FARSUM_THREADS_(scoped_lockable) MutexPause {
  public:
   explicit MutexPause(ThreadMutex& mutex) FARSUM_THREADS_(release_capability(mutex)) : mutex_(mutex) { mutex.unlock(); }

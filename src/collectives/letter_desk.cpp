@@ -259,7 +259,7 @@ void LetterDesk::look_after_refused(Agenda& agenda, std::uint64_t now_ns) noexce
 // the credit in its hands, and then take an entry off the list with credit that was refused again.
 void LetterDesk::retry_refused() noexcept {
   if (!has_refused()) return;
-  MutexLock lock(mutex_);
+  const MutexGuard lock(mutex_);
   require_of_desk(!std::exchange(is_retrying_, true), "two threads try again what was refused");
   std::size_t left = 0;
   for (Entry* entry = refused_entries_; entry != nullptr; entry = entry->next_refused_) ++left;

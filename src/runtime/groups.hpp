@@ -49,7 +49,7 @@ class Groups {
   void forget(Group* group);
 
   Parts parts_;
-  // Made before others call: the ranks of this node, and all.
+  // The ranks of this node, and all: both are made before others call.
   std::unique_ptr<Group> home_;
   std::unique_ptr<Group> world_;
   ThreadMutex mutex_;

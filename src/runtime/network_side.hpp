@@ -80,14 +80,14 @@ class NetworkSide {
   };
 
   Status start();
-  Status open();
+  Status open() FARSUM_REQUIRES(starting_);
   NetworkCard refusal(const Status& why) const;
   void take_answer(Question& question) FARSUM_REQUIRES(asking_);
 
   Parts parts_;
-  ThreadMutex starting_;  // guards what follows, up to running_
-  std::unique_ptr<Network> network_;
-  Status refusal_;  // why the network is there and nobody serves it
+  ThreadMutex starting_;
+  std::unique_ptr<Network> network_;             // written with starting_, once; read by who has seen start() succeed
+  Status refusal_ FARSUM_GUARDED_BY(starting_);  // why the network is there and nobody serves it
   std::atomic<Network*> running_{nullptr};
   ThreadMutex introducing_;
   ThreadMutex asking_;

@@ -1,7 +1,6 @@
 #include "window/all_locks.hpp"
 
 #include <algorithm>
-#include <mutex>
 
 namespace farsum {
 

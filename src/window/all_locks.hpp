@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/status.hpp"
+#include "base/thread_mutex.hpp"
 #include "window/biased_locks.hpp"
 #include "window/completions.hpp"
 #include "window/epoch_rules.hpp"

@@ -171,7 +171,7 @@ void PostEpochs::begin_access(std::uint32_t target) {
 // ---- complete ----
 
 Status PostEpochs::complete() {
-  MutexLock lock(needs_.rules.mutex());
+  const MutexGuard lock(needs_.rules.mutex());
   if (const char* const why = needs_.rules.why_not(EpochCall::complete); why != nullptr)
     return needs_.texts.refuse("farsum_complete", why);
   Status failure;

@@ -1,6 +1,5 @@
 #include "window/target_locks.hpp"
 
-#include <mutex>
 #include <new>
 #include <optional>
 

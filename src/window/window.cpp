@@ -1,7 +1,6 @@
 #include "window/window.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <new>
 
 #include <fmt/format.h>
