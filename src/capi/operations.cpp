@@ -27,6 +27,7 @@ static_assert(static_cast<int>(ops::Operator::maxloc) == FARSUM_MAXLOC &&
               static_cast<int>(ops::Operator::bxor) == FARSUM_BXOR);
 static_assert(static_cast<int>(ops::Operator::replace) == FARSUM_REPLACE &&
               static_cast<int>(ops::Operator::no_op) == FARSUM_NO_OP);
+static_assert(ops::element_type_count == FARSUM_FLOAT16 + 1 && ops::operator_count == FARSUM_NO_OP + 1);
 static_assert(static_cast<int>(OperationKind::compare_and_swap) == FARSUM_COMPARE_AND_SWAP);
 
 namespace {

@@ -15,10 +15,9 @@
 
 namespace farsum {
 
-// Whether ranks' elements can be folded by it. A scaled sum has a factor beside each operand, and moving is no folding.
+// Whether ranks' elements can be folded by it.
 constexpr bool can_fold(ops::ElementType type, ops::Operator op) {
-  return ops::legal(type, op) && op != ops::Operator::scaled_sum && op != ops::Operator::replace &&
-         op != ops::Operator::no_op;
+  return ops::legal(type, op) && ops::is_associative(op);
 }
 
 class Fold {

@@ -80,6 +80,12 @@ constexpr bool legal(ElementType type, Operator op) {
   return (detail::legal_operators[static_cast<std::size_t>(kind_of(type))] & detail::bit(op)) != 0;
 }
 
+// These make one element of two, and the brackets do not matter but for rounding. A scaled sum has a factor beside each
+// operand, and moving combines nothing. One that is not named here is for windows alone.
+inline constexpr std::uint32_t associative_operators = detail::bits(Operator::sum, Operator::prod) | detail::ordering |
+                                                       detail::locating | detail::bitwise | detail::logical;
+constexpr bool is_associative(Operator op) { return (associative_operators & detail::bit(op)) != 0; }
+
 // Whether the operator reads the operand (a null operand is allowed otherwise) and whether it reads alpha.
 constexpr bool reads_operand(Operator op) { return op != Operator::no_op; }
 constexpr bool reads_alpha(Operator op) { return op == Operator::scaled_sum; }

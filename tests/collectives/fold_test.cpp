@@ -139,6 +139,33 @@ TEST(Fold, keeps_subnormals_in_a_thread_that_flushes_them) {
   EXPECT_EQ(bits, 2u);
 }
 
+bool rounds(const Foldable& pair) {
+  const ops::ElementKind kind = ops::kind_of(pair.type);
+  return (kind == ops::ElementKind::floating || kind == ops::ElementKind::complex) &&
+         (pair.op == Operator::sum || pair.op == Operator::prod);
+}
+
+TEST(Fold, depends_on_the_brackets_only_where_it_rounds) {
+  for (const Foldable& pair : pairs_that_can_be_folded()) {
+    if (rounds(pair)) continue;
+    const Fold fold(ops::kernels_for_this_machine(), pair.type, pair.op);
+    const std::size_t bytes = most_elements * fold.element_bytes();
+    std::mt19937_64 random(1);
+    std::array<std::vector<std::byte>, 3> parts;
+    for (std::vector<std::byte>& part : parts) {
+      part.resize(bytes);
+      fill_oddly(pair.type, part, random);
+    }
+    std::vector<std::byte> from_the_left = parts[0], from_the_right = parts[0], last_two = parts[1];
+    fold.one_more(from_the_left.data(), parts[1].data(), bytes);
+    fold.one_more(from_the_left.data(), parts[2].data(), bytes);
+    fold.one_more(last_two.data(), parts[2].data(), bytes);
+    fold.one_more(from_the_right.data(), last_two.data(), bytes);
+    EXPECT_EQ(promised(pair, from_the_left), promised(pair, from_the_right))
+        << ops::name_of(pair.type) << ' ' << ops::name_of(pair.op);
+  }
+}
+
 TEST(Fold, is_of_operators_that_make_one_element_of_two) {
   EXPECT_TRUE(can_fold(ElementType::pair_double_int, Operator::maxloc));
   EXPECT_TRUE(can_fold(ElementType::byte, Operator::bxor));
