@@ -18,17 +18,6 @@ const ExposedRegion* Exposure::find(std::uint64_t offset, std::uint64_t bytes) c
   return region != nullptr && bytes <= region->bytes - (offset - region->offset) ? region : nullptr;
 }
 
-bool Exposure::covers(std::uint64_t offset, std::uint64_t bytes) const {
-  while (bytes != 0) {
-    const ExposedRegion* region = find_first(offset);
-    if (region == nullptr) return false;
-    const std::uint64_t here = std::min(bytes, region->bytes - (offset - region->offset));
-    offset += here;
-    bytes -= here;
-  }
-  return true;
-}
-
 namespace {
 
 auto first_from(std::vector<ExposedRegion>& regions, std::uint64_t offset) {

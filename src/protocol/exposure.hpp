@@ -45,8 +45,6 @@ struct Exposure {
   const ExposedRegion* find(std::uint64_t offset, std::uint64_t bytes) const;
   // The region that holds the byte at `offset`.
   const ExposedRegion* find_first(std::uint64_t offset) const;
-  // Whether [offset, offset + bytes) is exposed, in one region or in several that touch.
-  bool covers(std::uint64_t offset, std::uint64_t bytes) const;
 };
 
 class ExposureTable {

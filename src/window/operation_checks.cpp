@@ -133,14 +133,13 @@ Status OperationChecks::range(const Operation& operation, std::uint32_t target, 
     return {Code::range, fmt::format("{}: addresses [{:#x}, {:#x}) are not all attached at the rank",
                                      rules_.texts.where(call, target), first, static_cast<std::uint64_t>(high))};
   }
-  const Region& region = *at.region;
   if (at.read_only && writes(operation.kind, operation.op)) {
     return {Code::unreachable,
             fmt::format("{}: bytes [{}, {}) are read-only at the rank; only get and no_op are possible",
                         rules_.texts.where(call, target), first, static_cast<std::uint64_t>(high))};
   }
   if (!is_atomic(operation.kind)) return {};
-  if (region.domain.atomics_only && !ops::is_lockable(operation.type)) {
+  if (at.atomics_only && !ops::is_lockable(operation.type)) {
     return {Code::type,
             fmt::format(
                 "{}: the memory belongs to a window that promises single lockable elements (FARSUM_SINGLE_ELEMENT); {} "

@@ -94,6 +94,7 @@ RegionRef RegionTables::at(std::uint32_t target, std::uint64_t offset, std::uint
     ref.is_reached = from_.reach && from_.reach(region->mapped + at, std::min(bytes, region->bytes - at));
   }
   ref.read_only = region->read_only;
+  ref.atomics_only = region->domain.atomics_only;
   ref.same_locks = !region->mixed_locks;
   std::uint64_t end = region->offset + region->bytes;
   while (end < offset + bytes) {
@@ -102,6 +103,7 @@ RegionRef RegionTables::at(std::uint32_t target, std::uint64_t offset, std::uint
     ref.same_locks = ref.same_locks && !after->mixed_locks && after->domain.locks == region->domain.locks &&
                      after->domain.atomics_only == region->domain.atomics_only;
     ref.read_only = ref.read_only || after->read_only;
+    ref.atomics_only = ref.atomics_only || after->domain.atomics_only;
     ++after;
   }
   return ref;
@@ -121,8 +123,10 @@ RegionRef RegionTables::of_pieces(const Operation& operation, std::uint32_t targ
     RegionRef found = at(target, operation.offset + static_cast<std::uint64_t>(piece.offset), piece.bytes);
     if (found.region == nullptr) return {};
     const bool read_only = all.read_only || found.read_only;
+    const bool atomics_only = all.atomics_only || found.atomics_only;
     if (all.region == nullptr) all = std::move(found);
     all.read_only = read_only;
+    all.atomics_only = atomics_only;
   }
   all.whole = false;
   all.same_locks = false;

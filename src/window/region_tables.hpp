@@ -43,9 +43,10 @@ using RegionTable = std::shared_ptr<const std::vector<Region>>;  // sorted by of
 // A region, and what keeps it alive while it is used.
 struct RegionRef {
   const Region* region = nullptr;
-  bool whole = false;      // it holds the whole range asked for; else the range goes on in regions that touch
-  bool same_locks = true;  // the regions of the range are under the same locks, one behind the other
-  bool read_only = false;  // some of the range is
+  bool whole = false;         // it holds the whole range asked for; else the range goes on in regions that touch
+  bool same_locks = true;     // the regions of the range are under the same locks, one behind the other
+  bool read_only = false;     // some of the range is
+  bool atomics_only = false;  // some of the range is
   bool is_reached = true;  // what of the range lies in the region; false in sparse ones only, of which the owner knows
   RegionTable keep;        // in a dynamic window
 };

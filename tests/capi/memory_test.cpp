@@ -571,6 +571,44 @@ TEST(AddressSpace, keeps_to_cpu_atomics_where_a_window_promised_single_elements)
   });
 }
 
+// The sum would begin in memory of a window that has promised nothing, or end there.
+TEST(AddressSpace, refuses_a_sum_that_comes_into_memory_of_single_elements_wherever_it_begins) {
+  run_ranks(2, [](int) {
+    const farsum_window_options promise = promising(FARSUM_SINGLE_ELEMENT);
+    constexpr std::size_t bytes = 4096;
+    std::array<void*, 3> memory{};
+    std::array<farsum_window, 3> windows{};
+    for (std::size_t i = 0; i < windows.size(); ++i)
+      ASSERT_FINE(farsum_window_allocate(farsum_world(), bytes, i == 1 ? &promise : nullptr, &memory[i], &windows[i]));
+    farsum_window everything{};
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), nullptr, ~std::size_t{0}, nullptr, &everything));
+    std::array<std::array<std::uint64_t, 3>, 2> all{};
+    std::array<std::uint64_t, 3> mine{};
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = reinterpret_cast<std::uint64_t>(memory[i]);
+    ASSERT_FINE(farsum_allgather(farsum_world(), mine.data(), all.data(), sizeof mine));
+    ASSERT_FINE(farsum_lock_all(everything));
+    for (const std::array<std::uint64_t, 3>& of_rank : all) {
+      for (const std::uint64_t plain : {of_rank[0], of_rank[2]}) {
+        const std::uint64_t begin = std::min(plain, of_rank[1]);
+        const std::uint64_t length = std::max(plain, of_rank[1]) + bytes - begin;
+        const std::vector<std::byte> ones(length, std::byte{1});
+        const int target = &of_rank == all.data() ? 0 : 1;
+        EXPECT_REFUSED(
+            farsum_accumulate(everything, target, begin, ones.data(), length / 16, FARSUM_COMPLEX_DOUBLE, FARSUM_SUM),
+            FARSUM_ERR_TYPE, HasSubstr("single lockable elements"));
+      }
+    }
+    ASSERT_FINE(farsum_unlock_all(everything));
+    barrier();
+    for (void* const part : memory)
+      EXPECT_TRUE(std::all_of(static_cast<std::byte*>(part), static_cast<std::byte*>(part) + bytes,
+                              [](std::byte byte) { return byte == std::byte{0}; }));
+    barrier();
+    ASSERT_FINE(farsum_window_free(&everything));
+    for (farsum_window& window : windows) ASSERT_FINE(farsum_window_free(&window));
+  });
+}
+
 TEST(DynamicRegions, may_touch_share_pages_and_be_empty) {
   run_ranks(2, [](int rank) {
     alignas(64) static std::byte block[400];

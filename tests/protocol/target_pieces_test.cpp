@@ -48,7 +48,7 @@ class TargetPieces : public testing::Test {
   }
 
   // The memory, in so many regions that touch.
-  void expose(std::uint64_t regions) {
+  void expose(std::uint64_t regions, const ExposedRegion& last_as = {}) {
     auto exposure = std::make_shared<Exposure>();
     const std::uint64_t bytes = memory_.size() * 8 / regions;
     for (std::uint64_t i = 0; i < regions; ++i) {
@@ -61,6 +61,8 @@ class TargetPieces : public testing::Test {
       region.domain.key_base = reinterpret_cast<std::uintptr_t>(region.memory);
       exposure->regions.push_back(region);
     }
+    exposure->regions.back().read_only = last_as.read_only;
+    exposure->regions.back().domain.atomics_only = last_as.domain.atomics_only;
     exposures_.set(window, std::move(exposure));
   }
 
@@ -81,6 +83,23 @@ class TargetPieces : public testing::Test {
     Bytes made(sizeof header + header.layout_bytes);
     std::memcpy(made.data(), &header, sizeof header);
     EXPECT_TRUE(ops::encode(layout, std::span(made).subspan(sizeof header)));
+    return made;
+  }
+
+  // 64 bytes of two regions, without a layout.
+  Bytes across_two(OperationKind kind, ops::ElementType type) {
+    wire::MessageHeader header;
+    header.operation = kind;
+    header.type = type;
+    header.op = ops::Operator::sum;
+    header.window = window;
+    header.sequence = ++sequence_;
+    header.offset = memory_.size() * 4 - 32;
+    header.bytes = 64;
+    header.flags |= wire::flag_pull;
+    header.operand_address = reinterpret_cast<std::uintptr_t>(operand_.data());
+    Bytes made(sizeof header);
+    std::memcpy(made.data(), &header, sizeof header);
     return made;
   }
 
@@ -125,6 +144,19 @@ TEST_F(TargetPieces, are_refused_where_one_is_not_exposed) {
   list_[pieces / 2].offset = static_cast<std::int64_t>(memory_.size() * 8 - 4);
   const Served served = service_.on_request(peer, message(OperationKind::accumulate), {}, {});
   EXPECT_EQ(served.code, Code::range);
+  EXPECT_EQ(memory_, std::vector<std::uint64_t>(pieces * 2, 7));
+}
+
+TEST_F(TargetPieces, are_refused_where_they_go_on_in_a_region_that_they_must_not_touch_so) {
+  ExposedRegion read_only, atomics_only;
+  read_only.read_only = true;
+  atomics_only.domain.atomics_only = true;
+  expose(2, read_only);
+  const Bytes sum = across_two(OperationKind::accumulate, ops::ElementType::uint64);
+  EXPECT_EQ(service_.on_request(peer, sum, {}, {}).code, Code::unreachable);
+  expose(2, atomics_only);
+  const Bytes of_pairs = across_two(OperationKind::accumulate, ops::ElementType::complex128);
+  EXPECT_EQ(service_.on_request(peer, of_pairs, {}, {}).code, Code::type);
   EXPECT_EQ(memory_, std::vector<std::uint64_t>(pieces * 2, 7));
 }
 

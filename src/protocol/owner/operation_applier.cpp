@@ -30,6 +30,20 @@ Code check_region(const wire::MessageHeader& header, const ExposedRegion& region
   return Code::ok;
 }
 
+// A stretch may go on from one region in the next, which may be of another kind.
+Code check_stretch(const wire::MessageHeader& header, const Exposure& exposure, std::uint64_t offset,
+                   std::uint64_t bytes) {
+  while (bytes != 0) {
+    const ExposedRegion* const region = exposure.find_first(offset);
+    if (region == nullptr) return Code::range;
+    if (const Code code = check_region(header, *region); code != Code::ok) return code;
+    const std::uint64_t here = std::min(bytes, region->bytes - (offset - region->offset));
+    offset += here;
+    bytes -= here;
+  }
+  return Code::ok;
+}
+
 }  // namespace
 
 OperationApplier::OperationApplier(const Needs& needs) : needs_(needs) {
@@ -79,8 +93,7 @@ Code OperationApplier::check_extent(const wire::Message& message, const Exposure
   ops::PieceCursor cursor(message.layout.view(), header.bytes);
   for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
     const std::uint64_t offset = header.offset + static_cast<std::uint64_t>(piece.offset);
-    if (!exposure.covers(offset, piece.bytes)) return Code::range;
-    if (const Code code = check_region(header, *exposure.find_first(offset)); code != Code::ok) return code;
+    if (const Code code = check_stretch(header, exposure, offset, piece.bytes); code != Code::ok) return code;
   }
   return Code::ok;
 }
@@ -93,9 +106,8 @@ Code OperationApplier::check_places(const wire::Message& message, const Exposure
     std::uint64_t offset = 0;
     std::memcpy(&offset, message.offsets.data() + at, wire::place_bytes);
     if (last != nullptr && last->bytes >= size && offset - last->offset <= last->bytes - size) continue;
-    if (!exposure.covers(offset, size)) return Code::range;
+    if (const Code code = check_stretch(header, exposure, offset, size); code != Code::ok) return code;
     last = exposure.find_first(offset);
-    if (const Code code = check_region(header, *last); code != Code::ok) return code;
   }
   return Code::ok;
 }
