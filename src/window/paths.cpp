@@ -116,7 +116,7 @@ Chosen as_forced(PathChoice forced, const Reach& reach, const cost::Thresholds& 
 std::string in_words(const Chosen& chosen, const Reach& reach) {
   const std::string_view atomics =
       reach.mixed_locks
-          ? "; it covers more stretches of other windows than it tells of, so the owner's agent does atomics"
+          ? "; it covers more stretches of other windows than can be told of, so the owner's agent does atomics"
           : "";
   return chosen.begins_with_mapping ? fmt::format("{}; {}{}", reach.not_mapped_because, chosen.why, atomics)
                                     : fmt::format("{}{}", chosen.why, atomics);

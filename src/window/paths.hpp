@@ -20,7 +20,7 @@ struct Reach {
   bool mapped = false;  // addressable here
   bool attach_allowed = false;
   bool atomics_only = false;        // CPU atomics only
-  bool mixed_locks = false;         // some of it, and who computes has to know which: the owner
+  bool mixed_locks = false;         // not all of it is under the same locks
   bool leases = false;              // the owner's agent grants leases: see variants/leases/leased_update.hpp
   std::string_view attach_refusal;  // where not allowed
   std::string_view not_mapped_because;

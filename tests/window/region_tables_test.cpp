@@ -107,7 +107,8 @@ TEST_P(RegionsOfMany, are_explained_to_those_who_ask) {
   EXPECT_EQ(job.reasons_made, 1U);
 }
 
-// Two regions that touch, and a third behind a gap, of a rank of another node.
+// Two regions that touch, a third behind a gap, and behind another two that touch, the last of mixed locks; of a rank
+// of another node.
 class RegionsOfAnotherNode : public testing::Test {
  protected:
   static Region region_of(std::uint64_t offset, std::uint64_t bytes, bool read_only = false, bool mixed_locks = false) {
