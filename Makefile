@@ -2,9 +2,30 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build demo test bench soak conformance wheel wheel-check deb zoo release-check format lint docs clean
+TEST_PARTS := long faults libraries hosts launchers programs zoo tsan asan
+
+.PHONY: all help setup build demo test test-all $(TEST_PARTS:%=test-%) bench soak conformance wheel wheel-check deb zoo \
+	release-check format lint docs clean
 
 all: build
+
+# Lines that begin with #: are what `make help` prints, before the parts of `make test-all`.
+help:
+	@sed -n 's/^#: \{0,1\}//p' Makefile
+	@tools/run_tests --list | sed 's/^/  make test-/; s/test-source  /lint         /'
+#: make              the release build, into build/
+#: make demo         Debian's NWChem on two MPI libraries, without and with Farsum; Hartree-Fock on benzene by two ranks
+#: make test         tells in ten minutes that all works here
+#: make test-all     all other tests and checks; 40 minutes more. Its parts are listed below
+#: make format       lays out the sources
+#: make bench        measurements
+#: make docs         the docs as a site, build/site/index.html
+#: make conformance  MPI's one-sided test suites, in full
+#: make wheel deb    the Python wheel; the Debian packages; into dist/
+#: make zoo soak release-check     long campaigns, before a release
+#: make clean        removes build/
+#:
+#: Parts of make test-all:
 
 setup:
 	@tools/setup
@@ -20,8 +41,15 @@ build: build/build.ninja
 demo:
 	@tools/demo
 
+# What tells that all works here, in ten minutes; then all that it leaves. `make help` lists the parts of that.
 test:
 	@tools/run_tests
+
+test-all:
+	@tools/run_tests all
+
+$(TEST_PARTS:%=test-%): test-%:
+	@tools/run_tests $*
 
 bench: build
 	@tools/run_benches
@@ -64,10 +92,7 @@ format:
 	@tools/format
 
 lint:
-	@tools/lint
-	@tools/check_includes
-	@tools/check_parts
-	@tools/check_docs
+	@tools/run_tests source
 
 # The docs as a site, build/site/index.html; its builder comes from PyPI into the user's cache.
 docs:

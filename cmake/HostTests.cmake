@@ -11,6 +11,9 @@ function(farsum_add_across_test name)
   farsum_add_host_test(across.${name} run_across ${ARGN})
 endfunction()
 
+# One fault between hosts, and messages between two hosts that are none: `make test` runs these.
+set(FARSUM_SHORT_HOST_TESTS hosts.across.meet.two_names_of_2 hosts.faults.cut_for_a_second)
+
 file(GLOB farsum_across_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/hosts/across/*.cpp")
 add_executable(across ${farsum_across_sources})
 set_target_properties(across PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
@@ -45,6 +48,8 @@ if(UCX_FOUND)
     set_tests_properties(hosts.faults.cut_cases.${path} PROPERTIES ENVIRONMENT FARSUM_PATH=${path})
   endforeach()
 endif()
+
+add_dependencies(short_tests across)
 
 foreach(library IN ITEMS mpich openmpi)
   if(TARGET farsum_mpi_${library})
@@ -119,3 +124,16 @@ foreach(nodes IN LISTS farsum_launcher_nodes)
     farsum_add_launcher_test(slurm_batch ${nodes} --batch --library openmpi)
   endif()
 endforeach()
+
+# Called when all tests are registered: benchmarks over hosts have some, too.
+function(farsum_leave_hosts_to_test_all)
+  get_property(all DIRECTORY PROPERTY TESTS)
+  set(tests ${all})
+  list(FILTER tests INCLUDE REGEX "^hosts\\.")
+  list(REMOVE_ITEM tests ${FARSUM_SHORT_HOST_TESTS})
+  farsum_only_in_test_all("network namespaces are made, and links cut, for seconds" ${tests})
+  farsum_mark_tests("Takes seconds: a link is cut for a second" hosts.faults.cut_for_a_second)
+  set(tests ${all})
+  list(FILTER tests INCLUDE REGEX "^launchers\\.")
+  farsum_only_in_test_all("a Slurm is set up, or each launcher starts several jobs" ${tests})
+endfunction()

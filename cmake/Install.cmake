@@ -85,7 +85,10 @@ if(FARSUM_BUILD_TESTS AND NOT FARSUM_SANITIZE)
   add_test(NAME install.is_used_without_a_source_tree COMMAND "${PROJECT_SOURCE_DIR}/tests/install/installed" --build
                                                               "${CMAKE_BINARY_DIR}")
   set_tests_properties(install.is_used_without_a_source_tree PROPERTIES TIMEOUT 240 LABELS install PROCESSORS 2 SKIP_RETURN_CODE 77)
+  farsum_mark_tests("Takes seconds: programs are built with what was installed" install.is_used_without_a_source_tree)
+  add_dependencies(short_tests installed)
   add_test(NAME wheel.is_refused_when_it_is_not_whole COMMAND "${PROJECT_SOURCE_DIR}/tests/wheel/refusals" --build
                                                               "${CMAKE_BINARY_DIR}")
   set_tests_properties(wheel.is_refused_when_it_is_not_whole PROPERTIES TIMEOUT 60 LABELS install SKIP_RETURN_CODE 77)
+  farsum_only_in_test_all("all MPI fronts are in it" wheel.is_refused_when_it_is_not_whole)
 endif()

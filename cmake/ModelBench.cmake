@@ -3,7 +3,7 @@
 
 farsum_glob_sources(farsum_model_sources "${PROJECT_SOURCE_DIR}/bench/model")
 add_executable(model_ranks ${farsum_model_sources})
-set_property(GLOBAL APPEND PROPERTY FARSUM_PROGRAMS model_ranks)
+set_property(GLOBAL APPEND PROPERTY FARSUM_MEASURING_PROGRAMS model_ranks)
 set_target_properties(model_ranks PROPERTIES OUTPUT_NAME ranks RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/model")
 target_include_directories(model_ranks PRIVATE "${PROJECT_SOURCE_DIR}/bench/model" "${PROJECT_SOURCE_DIR}/bench")
 target_link_libraries(model_ranks PRIVATE farsum)

@@ -10,7 +10,7 @@ target_link_libraries(net_raw_tcp PRIVATE Threads::Threads)
 foreach(abi mpich openmpi)
   if(TARGET farsum_mpi_${abi})
     add_executable(net_rma_${abi} "${PROJECT_SOURCE_DIR}/bench/net/net_rma.c")
-    set_property(GLOBAL APPEND PROPERTY FARSUM_PROGRAMS net_rma_${abi})
+    set_property(GLOBAL APPEND PROPERTY FARSUM_MEASURING_PROGRAMS net_rma_${abi})
     set_target_properties(net_rma_${abi} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${farsum_net_folder}" SKIP_BUILD_RPATH ON
                           C_EXTENSIONS ON)
     target_link_libraries(net_rma_${abi} PRIVATE farsum_mpi_${abi})

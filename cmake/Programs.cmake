@@ -160,7 +160,7 @@ function(farsum_add_bench folder)
   endif()
   add_executable(bench_${name} ${sources})
   farsum_compile_together(bench_${name})
-  set_property(GLOBAL APPEND PROPERTY FARSUM_PROGRAMS bench_${name})
+  set_property(GLOBAL APPEND PROPERTY FARSUM_MEASURING_PROGRAMS bench_${name})
   set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME bench-${name})
   target_include_directories(bench_${name} PRIVATE "${folder}" "${PROJECT_SOURCE_DIR}/bench")
   target_link_libraries(bench_${name} PRIVATE farsum_bench_common farsum)  # the latter is what users link

@@ -8,17 +8,19 @@ set(FARSUM_TSAN_TESTS lockfree memory protocol variants liveness progress window
 set(FARSUM_ASAN_TESTS os promotion lockfree ops cost trees cluster memory protocol variants liveness progress window collectives
                       sim transport transport_link transport_route transport_ucx transport_rdma fuzz runtime capi)
 
-# The folders whose tests start programs, so that building the test builds those too.
-set(FARSUM_PROGRAM_TESTS apps cli examples faults fock lab nwchem pmix)
+# The folders whose tests start programs, so that building the test builds those too. What measures is needed by tests of
+# `make test-all` alone.
+set(FARSUM_PROGRAM_TESTS apps cli faults fock nwchem pmix)
+set(FARSUM_MEASURING_TESTS lab)
 
 # What nearly every test includes, read by the compiler once for all of them. A program, as they are: else it is compiled
 # otherwise.
 file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/test_headers.cpp" CONTENT "int main() {}\n")
 add_executable(farsum_test_headers EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/generated/test_headers.cpp")
 target_link_libraries(farsum_test_headers PRIVATE GTest::gmock GTest::gtest)
-# Tests need not be fast, but soon there. Those that compute for long are compiled as the rest is, without these headers.
+# Tests need not be fast, but soon there. The files that compute for long are compiled as the rest is, without these headers.
 set(FARSUM_TEST_OPTIONS $<$<CONFIG:Release,Sanitize>:-O0>)
-set(FARSUM_COMPUTING_TESTS lockfree transport_link)
+set(FARSUM_COMPUTING_TESTS "/lockfree/(.*_model|stress)_test\\.cpp$" "/transport/link/(link_world|reply_care_model_test)\\.cpp$")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # From precompiled headers it warns of what is the system's.
   list(APPEND FARSUM_TEST_OPTIONS -fpch-preprocess -Wno-array-bounds -Wno-mismatched-new-delete -Wno-restrict
@@ -30,8 +32,8 @@ target_precompile_headers(farsum_test_headers PRIVATE <gmock/gmock.h> <gtest/gte
 
 # The folders whose test files are compiled at once, since no two of them use a name differently. Half of a file's time is its
 # headers' and what it instantiates of them; where a new file's name is in the way, it gets another.
-set(FARSUM_TESTS_TOGETHER apps capi cli collectives fock fuzz liveness ops os progress promotion protocol runtime sim transport
-                          transport_rdma transport_route transport_ucx trees variants window)
+set(FARSUM_TESTS_TOGETHER apps capi cli cluster collectives cost fock fuzz liveness ops os progress promotion protocol
+                          runtime sim transport transport_rdma transport_route transport_ucx trees variants window)
 
 # The folders whose tests count the pieces of layouts that are looked at. Their programs take what looks at them from here, not
 # from the archives.
@@ -43,6 +45,45 @@ target_include_directories(farsum_counted_layouts PRIVATE "${PROJECT_SOURCE_DIR}
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
 
+# What `make test` builds: each program of which it runs a test. tools/test_cases.py has the marks by which it leaves tests out.
+add_custom_target(short_tests)
+
+# Marks registered tests that there are.
+function(farsum_mark_tests mark)
+  foreach(test IN LISTS ARGN)
+    if(TEST ${test})
+      set_property(TEST ${test} APPEND PROPERTY LABELS "${mark}")
+    endif()
+  endforeach()
+endfunction()
+
+# Leaves registered tests to `make test-all`.
+function(farsum_only_in_test_all reason)
+  farsum_mark_tests("In make test-all: ${reason}" ${ARGN})
+endfunction()
+
+# The folders of which `make test` runs nothing.
+execute_process(COMMAND "${PROJECT_SOURCE_DIR}/tools/test_cases.py" --long-folders "${PROJECT_SOURCE_DIR}/tests"
+                OUTPUT_VARIABLE FARSUM_LONG_FOLDERS OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+
+# Headers that are compiled already, and no optimisation, but for the files that compute for long.
+function(farsum_compile_test_fast test)
+  target_precompile_headers(${test} REUSE_FROM farsum_test_headers)
+  target_compile_options(${test} PRIVATE ${FARSUM_TEST_OPTIONS})
+  get_target_property(sources ${test} SOURCES)
+  foreach(pattern IN LISTS FARSUM_COMPUTING_TESTS)
+    set(computing ${sources})
+    list(FILTER computing INCLUDE REGEX "${pattern}")
+    set_source_files_properties(${computing} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
+                                "$<$<CONFIG:Release>:-O2>;$<$<CONFIG:Sanitize>:-O1>")
+  endforeach()
+  if(CCACHE_PROGRAM)
+    # So it keeps what was compiled with precompiled headers, too.
+    set_target_properties(${test} PROPERTIES CXX_COMPILER_LAUNCHER
+                          "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE_PROGRAM}")
+  endif()
+endfunction()
+
 # What a test starts as its ranks: one program a source, of which each sees farsum.h only.
 function(farsum_add_test_programs test folder)
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
@@ -53,6 +94,19 @@ function(farsum_add_test_programs test folder)
                                                         RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests/programs")
     target_link_libraries(${test}_${program} PRIVATE farsum)
     add_dependencies(${test} ${test}_${program})
+  endforeach()
+endfunction()
+
+# With a sanitizer a process takes longer to start and to end than most cases, and so each process runs a share of them. What
+# becomes of each is in a file for tools/run_tests.
+set(FARSUM_SHARDS 6)
+function(farsum_add_shards name label)
+  math(EXPR last "${FARSUM_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    set(test ${name}.shard_${shard})
+    add_test(NAME ${test} COMMAND test_${name} "--gtest_output=xml:${CMAKE_BINARY_DIR}/shards/${test}.xml")
+    set_tests_properties(${test} PROPERTIES TIMEOUT 600 LABELS ${label} ENVIRONMENT
+                         "GTEST_TOTAL_SHARDS=${FARSUM_SHARDS};GTEST_SHARD_INDEX=${shard}")
   endforeach()
 endfunction()
 
@@ -82,15 +136,7 @@ function(farsum_add_test_folder folder)
   elseif(name IN_LIST FARSUM_TESTS_TOGETHER)
     farsum_compile_together(test_${name})
   endif()
-  if(NOT name IN_LIST FARSUM_COMPUTING_TESTS)
-    target_precompile_headers(test_${name} REUSE_FROM farsum_test_headers)
-    target_compile_options(test_${name} PRIVATE ${FARSUM_TEST_OPTIONS})
-  endif()
-  if(CCACHE_PROGRAM)
-    # So it keeps what was compiled with precompiled headers, too.
-    set_target_properties(test_${name} PROPERTIES CXX_COMPILER_LAUNCHER
-                          "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE_PROGRAM}")
-  endif()
+  farsum_compile_test_fast(test_${name})
 
   if(name IN_LIST FARSUM_COUNTING_TESTS)
     target_sources(test_${name} PRIVATE $<TARGET_OBJECTS:farsum_counted_layouts>)
@@ -105,11 +151,16 @@ function(farsum_add_test_folder folder)
     target_link_libraries(test_${name} PRIVATE farsum_cli_tool_parts)
     farsum_add_test_programs(test_${name} "${folder}/programs")
   endif()
-  if(name IN_LIST FARSUM_PROGRAM_TESTS)
+  if(name IN_LIST FARSUM_PROGRAM_TESTS OR name IN_LIST FARSUM_MEASURING_TESTS)
     get_property(programs GLOBAL PROPERTY FARSUM_PROGRAMS)
-    if(programs)
-      add_dependencies(test_${name} ${programs})
-    endif()
+    add_dependencies(test_${name} ${programs})
+  endif()
+  if(name IN_LIST FARSUM_MEASURING_TESTS)
+    get_property(programs GLOBAL PROPERTY FARSUM_MEASURING_PROGRAMS)
+    add_dependencies(test_${name} ${programs})
+  endif()
+  if(NOT relative IN_LIST FARSUM_LONG_FOLDERS)
+    add_dependencies(short_tests test_${name})
   endif()
 
   set(labels ${name})
@@ -123,8 +174,13 @@ function(farsum_add_test_folder folder)
   endif()
   # One label such as protocol+tsan: gtest_discover_tests takes no lists as property values.
   list(JOIN labels "+" label)
-  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
-                       PROPERTIES TIMEOUT 120 LABELS ${label})
+  if(FARSUM_SANITIZE)
+    target_sources(test_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/shards.cpp")
+    farsum_add_shards(${name} ${label})
+  else()
+    gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
+                         PROPERTIES TIMEOUT 120 LABELS ${label})
+  endif()
 endfunction()
 
 # farsum.h must compile in a C11 and in a C++ translation unit, each with nothing before it.
@@ -139,6 +195,7 @@ function(farsum_add_header_test)
   target_link_libraries(test_header PRIVATE farsum)
   add_test(NAME header.compiles_as_c11_and_cpp COMMAND test_header)
   set_tests_properties(header.compiles_as_c11_and_cpp PROPERTIES TIMEOUT 120 LABELS header)
+  add_dependencies(short_tests test_header)
 endfunction()
 
 # What must not change unseen: the interface, and the machine code of the calls that must stay fast. Each is skipped where the
@@ -151,6 +208,7 @@ function(farsum_add_guards)
     add_test(NAME guards.${guard} COMMAND "${PROJECT_SOURCE_DIR}/tools/${guard}" --build "${CMAKE_BINARY_DIR}")
     set_tests_properties(guards.${guard} PROPERTIES TIMEOUT 120 LABELS guards SKIP_RETURN_CODE 77)
   endforeach()
+  farsum_mark_tests("Takes seconds: objdump lists the libraries" guards.machine_code)
 endfunction()
 
 # What the docs show runs, and the pages and pictures that are made from something are what they are made from.
@@ -163,6 +221,7 @@ function(farsum_add_docs_tests)
   add_test(NAME docs.pictures_are_up_to_date COMMAND "${PROJECT_SOURCE_DIR}/tools/docs_pictures" --check)
   set_tests_properties(docs.commands_do_what_is_shown docs.reference_is_up_to_date docs.pictures_are_up_to_date
                        PROPERTIES TIMEOUT 120 LABELS docs)
+  farsum_only_in_test_all("examples, apps and benchmarks are not built before" docs.commands_do_what_is_shown)
 endfunction()
 
 # How the steps of tools/release_check are run and judged; the steps themselves are for releases alone.
@@ -172,6 +231,7 @@ function(farsum_add_release_test)
   endif()
   add_test(NAME release.steps_are_judged COMMAND "${PROJECT_SOURCE_DIR}/tests/release/release_check_test.py")
   set_tests_properties(release.steps_are_judged PROPERTIES TIMEOUT 60 LABELS release)
+  farsum_only_in_test_all("it is for releases" release.steps_are_judged)
 endfunction()
 
 # A folder that was renamed must not drop out of what runs under a sanitizer, nor out of what is compiled at once.

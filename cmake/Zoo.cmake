@@ -15,5 +15,6 @@ function(farsum_add_zoo_tests)
              COMMAND "${PROJECT_SOURCE_DIR}/tools/zoo" run --short --with --no-results --hosts 1 --program "${program}"
                      --build "${CMAKE_BINARY_DIR}" --output "${CMAKE_BINARY_DIR}/zoo-tests")
     set_tests_properties(zoo.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 240 LABELS zoo ${FARSUM_OF_POLLING_RANKS})
+    farsum_only_in_test_all("programs of others are fetched for it" zoo.${name})
   endforeach()
 endfunction()

@@ -286,6 +286,7 @@ struct MeetsAtItsEnd {
 
 // Those who live leave together: UCX before 1.14 ends a process whose peer goes while the two connect
 // (docs/notes/ucx.md).
+// In make test-all: a death on another node is known by its silence.
 TEST(Collect, fails_over_nodes_in_all_waits_when_a_rank_dies) {
   std::vector<Variables> soon_asked = two_nodes;
   for (Variables& of_rank : soon_asked) of_rank["FARSUM_NET_TIMEOUT"] = "6";
@@ -436,6 +437,7 @@ TEST(Collect, is_given_up_where_the_job_is_ended_by_force) {
   });
 }
 
+// Takes seconds: each wait of each call has a job of its own.
 TEST(Collect, fails_in_all_waits_when_a_rank_dies) {
   for (const std::size_t count : {1, 100'000}) {
     Job job;

@@ -283,6 +283,7 @@ TEST(Groups, that_make_no_sense_are_refused) {
   });
 }
 
+// In make test-all: ten thousand windows.
 TEST(Windows, that_come_and_go_ten_thousand_times_leave_nothing) {
   run_ranks(2, [](int rank) {
     std::vector<std::byte> block(4096);
@@ -322,6 +323,7 @@ TEST(Windows, that_come_and_go_ten_thousand_times_leave_nothing) {
   });
 }
 
+// In make test-all: every order of many windows.
 TEST(Windows, may_be_freed_in_different_orders_on_different_ranks) {
   run_ranks(3, [](int rank) {
     // Large and page-aligned, so that some are promoted where that is possible; the last is the node's memory.

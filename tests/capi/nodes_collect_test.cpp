@@ -136,6 +136,7 @@ void expect_death_is_told(const DyingJob& job, farsum_collective_kind kind) {
 
 class DeathsOverNodes : public testing::TestWithParam<farsum_collective_kind> {};
 
+// In make test-all: a death on another node is known by its silence.
 TEST_P(DeathsOverNodes, of_a_nodes_first_rank_are_told_to_all_in_calls_that_wait_and_in_requests) {
   expect_death_is_told({three_nodes, 1}, GetParam());
 }
@@ -148,6 +149,7 @@ std::string name_of_kind(const testing::TestParamInfo<farsum_collective_kind>& k
 
 INSTANTIATE_TEST_SUITE_P(In, DeathsOverNodes, testing::ValuesIn(kinds_both_ways), name_of_kind);
 
+// Takes seconds: a death on another node is known by its silence.
 TEST(DeathsOverNodes, of_a_rank_that_is_a_node_are_told_to_all) {
   expect_death_is_told({three_nodes, 2}, FARSUM_COLLECT_ALLREDUCE);
 }
@@ -157,6 +159,7 @@ TEST(DeathsOverNodes, of_a_rank_that_speaks_for_no_node_are_told_to_all) {
 }
 
 // So many nodes that they are in a tree, of which rank 8 has four behind it.
+// In make test-all: a death on another node is known by its silence.
 TEST(DeathsOverNodes, of_a_rank_in_the_middle_of_a_tree_are_told_to_all) {
   expect_death_is_told({nodes_of_one(13), 8}, FARSUM_COLLECT_ALLREDUCE);
 }
@@ -265,6 +268,7 @@ TEST(CollectOverNodes, is_not_cut_short_by_ranks_that_come_to_finalize_with_call
 }
 
 // The late rank comes when the other has told of its wait, which goes on as if nothing had been.
+// Takes seconds: a rank is late.
 TEST(WaitNotice, is_told_where_a_rank_is_late_and_is_no_error) {
   Job job;
   job.settings = {{"FARSUM_WAIT_NOTICE", "1"}};

@@ -314,6 +314,7 @@ TEST(Reductions, compute_as_a_process_begins_whatever_a_thread_has_set) {
 }
 
 // One rank ends without a word; the others are told in the call that waits for it, and in each after that.
+// Takes seconds: each call has a job of its own.
 TEST(Reductions, end_for_all_others_when_a_rank_dies) {
   for (const std::size_t count : {1, 100'000}) {
     Job job;

@@ -365,6 +365,7 @@ TEST(Promotion, is_left_out_where_no_other_rank_of_the_node_is_in_the_group) {
   });
 }
 
+// In make test-all: every order of many windows.
 TEST(Promotion, of_windows_freed_in_different_orders_is_undone) {
   run_ranks(3, [](int rank) {
     constexpr std::size_t bytes = std::size_t{1} << 20;

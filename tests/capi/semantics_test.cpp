@@ -57,6 +57,7 @@ using Case = std::tuple<Paths, MemoryOf>;
 
 class OperationsOn : public testing::TestWithParam<Case> {};
 
+// In make test-all (*caller_by_element_on_touching_attached_regions): each element is a lock, a copy and a copy back.
 TEST_P(OperationsOn, have_the_same_effect_and_answers_whatever_the_path) {
   const auto& [paths, kind] = GetParam();
   const SharedWithRanks<Expected> expected;

@@ -1,4 +1,5 @@
 // `farsum bench reduce` as a user and a script see it: numbers that paper 5 states or that were done by hand.
+// In make test-all: benchmarks are not built before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

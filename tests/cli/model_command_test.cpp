@@ -120,6 +120,7 @@ TEST_F(ModelCommand, says_which_tree_a_job_takes_and_who_chooses_it) {
   unsetenv("FARSUM_REDUCE_DEGREE");
 }
 
+// In make test-all: the model is measured.
 TEST_F(ModelCommand, measures_serial_reductions_over_nodes_of_this_machine_and_shows_what_the_fit_misses) {
   const Ended ended = run_farsum({"info", "--model", "--measure", "--reductions", "--nodes", "3", "--json"});
   if (ended.exit_code != 0 && ended.err.find("UCX") != std::string::npos) GTEST_SKIP() << ended.err;
@@ -135,6 +136,7 @@ TEST_F(ModelCommand, measures_serial_reductions_over_nodes_of_this_machine_and_s
   EXPECT_FALSE(std::filesystem::exists(node_file())) << "links were measured, too";
 }
 
+// In make test-all: the model is measured.
 TEST_F(ModelCommand, sets_trees_beside_what_is_predicted_of_them_and_says_its_choice_before_they_are_timed) {
   const Ended ended = run_farsum({"info", "--model", "--measure", "--trees", "--nodes", "3", "--json"});
   if (ended.exit_code != 0 && ended.err.find("UCX") != std::string::npos) GTEST_SKIP() << ended.err;
@@ -187,6 +189,7 @@ TEST_F(ModelCommand, cannot_measure_alone_or_with_nowhere_to_keep_it) {
 }
 
 // The short form checks every answer; here: that what is chosen is told first, and taken.
+// In make test-all: benchmarks are not built before.
 TEST_F(ModelCommand, bench_tells_its_choices_first_and_windows_take_them) {
   const Ended ended = run_farsum({"bench", "--json", "model", "--tiny", "--places", "node"});
   ASSERT_EQ(ended.exit_code, 0) << ended.out << ended.err;

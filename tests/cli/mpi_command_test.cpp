@@ -185,6 +185,7 @@ constexpr const char* look_around =
     "sleep 0.3; echo \"rank: $LD_PRELOAD $FARSUM_MPI_LAUNCHED\"; "
     "tr '\\0' '\\n' </proc/$PPID/environ | grep libfarsum_mpi | sed 's/^/parent: /'";
 
+// In make test-all: each installed launcher starts a job.
 TEST(InstalledLauncher, gives_every_rank_the_preload_and_has_none_itself) {
   if (!has_compiler()) GTEST_SKIP() << "there is no C compiler";
   std::vector<MpiInstallation> installations = find_mpi_installations();

@@ -36,6 +36,7 @@ class Watchdog {
 };
 constexpr double deadline_s = 5.0;
 
+// Takes seconds: the launcher gives ranks time to end.
 TEST(RunFaults, a_killed_rank_ends_the_job_within_five_seconds_even_if_the_others_ignore_it) {
   LaunchedJob job(shell_job(3, stubborn));
   const auto lines = job.next_lines(3);
@@ -86,6 +87,7 @@ TEST(RunFaults, nothing_is_left_after_the_guardian_is_killed) {
   EXPECT_TRUE(job.nothing_is_left());
 }
 
+// In make test-all: the launcher gives ranks time to end.
 TEST(RunFaults, a_guardian_that_was_stopped_does_not_keep_the_job_alive) {
   LaunchedJob job(shell_job(2, stubborn, {"--timeout", "0.5"}));
   ASSERT_EQ(job.next_lines(2).size(), 2u);
@@ -117,6 +119,7 @@ TEST(RunFaults, what_a_rank_leaves_behind_may_finish_its_work_first) {
   EXPECT_EQ(job.wait().out, "one\ntwo\n");
 }
 
+// Takes seconds: ranks sleep until they are asked.
 TEST(RunFaults, signals_reach_every_rank) {
   for (const auto& [signal, name] : std::vector<std::pair<int, std::string>>{{SIGINT, "INT"},
                                                                              {SIGTERM, "TERM"},
@@ -166,6 +169,7 @@ TEST(RunFaults, a_second_interrupt_kills_ranks_that_ignore_the_first) {
   EXPECT_TRUE(job.nothing_is_left());
 }
 
+// In make test-all: the launcher gives ranks time to end.
 TEST(RunFaults, a_time_limit_ends_ranks_that_ignore_sigterm) {
   LaunchedJob job({"run", "-n", "2", "--timeout", "0.5", "sh", "-c", stubborn});
   const Watchdog watchdog;

@@ -79,6 +79,7 @@ void carry_and_compare(CarryingMember member, const std::vector<std::size_t>& co
   }
 }
 
+// In make test-all (*/(6,*): the largest of its groups.
 TEST_P(Carrying, gives_each_rank_the_bits_of_the_blocking_call) {
   CarryingThreads threads(layout(), options());
   threads.run([](CarryingMember member) { carry_and_compare(member, {0, 1, 16, 31, 33, 129, 5'000, 70'001}); });
@@ -99,6 +100,7 @@ TEST(Carry, gives_the_bits_of_the_blocking_call_in_a_tree_of_any_degree) {
   }
 }
 
+// In make test-all (*/(6,*): the largest of its groups.
 TEST_P(Carrying, goes_on_with_more_calls_than_places_that_are_waited_for_from_the_last) {
   CarryingThreads threads(layout(), options());
   threads.run([](CarryingMember member) {
@@ -315,6 +317,7 @@ void reduce_by_ranks_and_compare(CarryingMember member, const std::vector<std::s
   }
 }
 
+// In make test-all: many layouts of ranks.
 TEST(Carry, reduces_by_ranks_to_the_bits_of_the_blocking_call_and_of_one_rank_in_any_places) {
   for (const NodeOfRank& layout : layouts_by_ranks()) {
     CarryingThreads threads(layout, {.by = CarriedBy::letters, .order = ReduceOrder::ranks});

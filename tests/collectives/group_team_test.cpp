@@ -303,6 +303,7 @@ class LettersOfNodes : public NodesOfThreads, public testing::WithParamInterface
 INSTANTIATE_TEST_SUITE_P(of, LettersOfNodes, testing::Values(2U, 3U, 8U, 12U, 13U, 64U, 1000U),
                          [](const auto& test) { return std::to_string(test.param); });
 
+// In make test-all (*/1000): a thousand nodes.
 TEST_P(LettersOfNodes, in_a_barrier_are_one_to_each_other_where_they_are_few_and_the_logarithm_where_they_are_many) {
   expect_letters(of_a_meeting(), [](GroupTeam& team, std::uint32_t) { ASSERT_TRUE(team.barrier("barrier").is_ok()); });
 }

@@ -455,6 +455,7 @@ constexpr std::uint64_t many_reduces = 10'000;
 constexpr std::uint64_t many_reduces = 100'000;
 #endif
 
+// In make test-all: many thousand reductions.
 TEST(LettersUnderTrees, reduce_many_times_to_a_slow_root) {
   Teams teams({tree_of(trees::Kind::reduce, 2, 2)}, 7);
   teams.roads(0).limit = 1'000'000;

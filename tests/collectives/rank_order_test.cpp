@@ -211,6 +211,7 @@ std::string text_of(const Nodes& node_of) {
 class RankOrderOf : public testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(ranks, RankOrderOf, testing::Range(1U, 41U));
 
+// In make test-all (*/3?): the largest of its groups.
 TEST_P(RankOrderOf, is_that_of_one_node_wherever_ranks_are_and_in_every_form) {
   const std::uint32_t ranks = GetParam();
   for (const std::uint64_t seed : seeds(3)) {

@@ -25,6 +25,7 @@
 #include "odd_elements.hpp"
 #include "sim/seeds.hpp"
 #include "sums_of_one.hpp"
+#include "test_length.hpp"
 #include "trees/fnomial.hpp"
 
 namespace farsum {
@@ -302,12 +303,14 @@ TEST_P(ReductionsOn, of_different_lengths_in_pieces_are_told_apart) {
 }
 
 // Whatever lies between them, and whoever is ahead.
+// In full in make test-all: three seeds of 200 calls.
 TEST_P(ReductionsOn, mix_at_random_with_all_other_calls_of_a_group) {
+  const std::uint64_t calls = test::in_full_or(200, 40);
   for (const std::uint64_t seed : seeds(3)) {
     SCOPED_TRACE(how_to_replay(seed));
     run([&](Member member) {
       std::mt19937_64 random(seed);
-      for (std::uint64_t call = 0; call < 200; ++call) {
+      for (std::uint64_t call = 0; call < calls; ++call) {
         const std::uint64_t what = random() % 8;
         const auto root = static_cast<std::uint32_t>(random() % size());
         const std::size_t count = std::array<std::size_t, 5>{0, 1, 5, 60, 2000}[random() % 5];
@@ -358,10 +361,12 @@ TEST(Reductions, fail_at_a_root_whose_leaf_is_dead_and_in_whatever_comes_then) {
   });
 }
 
+// In full in make test-all: a hundred thousand calls, twice.
 TEST(Reductions, of_a_slow_root_are_right_a_hundred_thousand_times) {
   for (const bool is_crowded : {false, true})
-    expect_lead(GroupOfThreads({0, 0}, is_crowded),
-                {.calls = 100'000, .each = 1000, .phase = 1, .least = 1, .most = 2});
+    expect_lead(
+        GroupOfThreads({0, 0}, is_crowded),
+        {.calls = test::in_full_or<std::uint64_t>(100'000, 10'000), .each = 1000, .phase = 1, .least = 1, .most = 2});
 }
 
 // Nobody takes for its own what others bring to another call. Whoever sees it first wakes the others, also where a

@@ -101,6 +101,7 @@ TEST_F(Circle, is_never_left_by_a_rank_of_several_threads_nor_because_of_it) {
 
 std::vector<Settings> ranks(std::size_t count) { return std::vector<Settings>(count); }
 
+// In make test-all: every order of many windows.
 TEST(Teardown, in_different_orders_leaves_each_ranks_memory_until_the_last_has_come) {
   run_in_process(ranks(3), [](InProcessRank me) {
     Context& context = me.context;

@@ -44,6 +44,7 @@ std::uint64_t wakeups() {
   return farsum_statistics_read(&statistics) == FARSUM_OK ? statistics.agent_wakeups : ~std::uint64_t{0};
 }
 
+// Takes seconds: it counts the wake-ups of some seconds.
 TEST(IdleJob, never_wakes_its_agents_and_a_waiting_thread_only_to_look_at_its_peers) {
   const std::uint64_t seconds = environment_number("FARSUM_IDLE_SECONDS", 3);
   std::array<int, 2> wake{};
@@ -236,6 +237,7 @@ const testing::Environment* const rank_program = testing::AddGlobalTestEnvironme
 
 class LaunchedJob : public testing::TestWithParam<std::string> {};
 
+// Takes seconds: a launcher ends a job in seconds.
 TEST_P(LaunchedJob, ends_with_all_its_processes_when_a_rank_is_killed) {
   const std::uint64_t first = environment_number("FARSUM_FAULT_SEED", 1);
   const std::uint64_t seeds = environment_number("FARSUM_FAULT_SEEDS", 1);

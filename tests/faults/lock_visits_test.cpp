@@ -221,6 +221,7 @@ class GuardVisits : public testing::TestWithParam<int> {
 
 using enum Call;
 
+// In make test-all (*/64): 64 ranks.
 TEST_P(GuardVisits, are_none_for_all_locks_until_one_is_taken_exclusively_and_then_one_a_target) {
   const Plan plan{.calls = {lock_all, unlock_all, lock, unlock, lock, unlock, lock_all, unlock_all, lock, unlock,
                             lock_all, unlock_all},
@@ -242,6 +243,7 @@ TEST_P(GuardVisits, are_none_for_all_locks_until_one_is_taken_exclusively_and_th
   });
 }
 
+// In make test-all (*/64): 64 ranks.
 TEST_P(GuardVisits, are_none_again_once_no_lock_was_exclusive_for_a_while) {
   constexpr int until_an_offer = 64;
   const Plan plan{.offers_awaited = until_an_offer - 1,

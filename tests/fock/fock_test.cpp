@@ -1,5 +1,6 @@
 // What `fock` promises: NWChem's energies whatever the ranks, paths, counters and blocks; the traffic of six blocks a
 // quartet; and a sentence for input it cannot use.
+// In make test-all: Hartree-Fock takes seconds; make demo shows it.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

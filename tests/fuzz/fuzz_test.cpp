@@ -3,6 +3,7 @@
 
 #include "sim/seeds.hpp"
 #include "targets.hpp"
+#include "test_length.hpp"
 #include "transport/sim/sim_random.hpp"
 
 namespace farsum::fuzz {
@@ -33,11 +34,12 @@ void mutate(std::vector<std::uint8_t>& input, SimRandom& random) {
   }
 }
 
+// In full in make test-all: each target takes 40,000 inputs.
 TEST(FuzzTargets, take_no_harm_from_hostile_bytes) {
   for (const Target& target : targets()) {
     SCOPED_TRACE(target.name);
     for (const std::vector<std::uint8_t>& input : target.corpus()) target.run(input);
-    for_each_seed(100, [&](std::uint64_t seed) {
+    for_each_seed(test::in_full_or(100, 5), [&](std::uint64_t seed) {
       SimRandom random(seed);
       std::vector<std::vector<std::uint8_t>> pool = target.corpus();
       for (std::size_t i = 0; i < inputs_a_seed; ++i) {

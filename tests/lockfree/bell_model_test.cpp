@@ -356,6 +356,7 @@ constexpr Options three_switches{.max_preemptions = 3, .finds_races = false};
 
 // ---- the checks ----
 
+// In make test-all: the explorer goes through all its states.
 TEST(BellModel, loses_neither_a_ring_nor_a_network_that_is_added) { expect_holds(Bare::network_comes()); }
 
 TEST(BellModel, loses_neither_a_ring_nor_a_request) { expect_holds(Networked::request_comes()); }
@@ -366,6 +367,7 @@ TEST(BellModel, looks_at_what_is_added_to_sleep_on_later) {
   expect_holds(Networked::run({Networked::adds_card, Networked::rings}, card_served | rung, three_switches, true));
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(BellModel, loses_no_look_that_is_asked_for_and_makes_no_needless_call) {
   expect_holds(Networked::one_asks());
   expect_holds(Networked::two_ask_sparingly());
@@ -435,6 +437,7 @@ TEST(BellModel, has_an_agent_that_never_sleeps_look) {
   expect_holds(Networked::run({Networked::asks<0>, Networked::asks<1>}, first_look | second_look, options, false));
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(BellModel, ends_every_sleep_by_a_stop) {
   expect_holds(Bare::stop_comes());
   expect_holds(Bare::agent_and({Bare::stops, Bare::rings}, stopped));

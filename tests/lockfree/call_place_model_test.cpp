@@ -150,6 +150,7 @@ Outcome all_fold(const Plan& plan) {
       [](State& s) { require(s.place.is_open(calls), "a call has not ended"); });
 }
 
+// Takes seconds: the explorer goes through all its states.
 TEST(CallPlaceModel, folds_each_slice_once_and_of_its_own_call) {
   expect_holds(all_fold({.slices = {1, 1}}));
   expect_holds(all_fold({.slices = {1, 2}}));

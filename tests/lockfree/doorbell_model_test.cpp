@@ -210,6 +210,7 @@ TEST(DoorbellModel, a_sender_killed_anywhere_in_ring_does_not_mute_the_other) {
   expect_holds(receive_all({.posts = {1, 2}, .awaited = {0, 2}, .killable = 0, .max_preemptions = 3}));
 }
 
+// Takes seconds: the explorer goes through all its states.
 TEST(DoorbellModel, loses_no_ring_where_the_receiver_sleeps_on_a_descriptor) {
   expect_holds(receive_all({.senders = {3, 60}, .sleep = Sleep::descriptor}));
   expect_holds(receive_all({.senders = {0, 1023}, .sleep = Sleep::descriptor}));
@@ -221,6 +222,7 @@ TEST(DoorbellModel, a_sender_killed_anywhere_does_not_mute_the_other_towards_a_d
       {.posts = {1, 2}, .awaited = {0, 2}, .sleep = Sleep::descriptor, .killable = 0, .max_preemptions = 3}));
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(DoorbellModel, a_receiver_changes_over_to_descriptors_and_loses_nothing) {
   expect_holds(change_over(Change::right));
 }
@@ -290,6 +292,7 @@ TEST(DoorbellModel, catches_a_network_that_is_added_without_rousing) {
   expect_caught(change_over(Change::network_added_without_rousing), "deadlock");
 }
 
+// In make test-all: the explorer finds this fault late.
 TEST(DoorbellModel, catches_a_sleep_that_does_not_look_for_a_network) {
   expect_caught(change_over(Change::slept_without_looking_for_it), "deadlock");
 }

@@ -302,6 +302,7 @@ constexpr Options of_three = {.max_preemptions = 1};
 // For more calls of three members, which switch where they wait, and whose stores come later.
 constexpr Options where_they_wait = {.max_preemptions = 0};
 
+// In make test-all: 125 plans, each explored whole.
 TEST(HandoverModel, of_two_members_holds_for_every_three_calls) {
   const std::array<Call, 5> kinds = {to(0), to(1), from(0), agreed_by(1), of_all()};
   for (std::size_t which = 0; which < 125; ++which) {
@@ -311,10 +312,12 @@ TEST(HandoverModel, of_two_members_holds_for_every_three_calls) {
   }
 }
 
+// Takes seconds: the explorer goes through all its states.
 TEST(HandoverModel, lets_a_leaf_go_two_calls_ahead) {
   expect_holds(all_call({.calls = {to(0), to(0), to(0), to(0)}}, {.max_preemptions = 2}));
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(HandoverModel, lets_a_root_go_two_calls_ahead_of_those_that_it_tells) {
   expect_holds(all_call({.calls = {from(0), from(0), from(0), from(0)}}, {.max_preemptions = 2}));
   expect_holds(all_call({.calls = {from(0), to(0), from(0), to(1)}}, {.max_preemptions = 2}));
@@ -364,6 +367,7 @@ TEST(HandoverModel, catches_who_says_nothing_where_it_reads_from_the_root) {
 }
 
 // Each waits for the other to say that it has read, were it nothing.
+// In make test-all: the explorer goes through all its states.
 TEST(HandoverModel, lets_two_go_on_that_take_themselves_for_the_root) {
   Plan plan{.by_member = {{from(0), from(0), from(0)}, {from(1), from(1), from(1)}}};
   expect_holds(all_call(plan));
@@ -371,6 +375,7 @@ TEST(HandoverModel, lets_two_go_on_that_take_themselves_for_the_root) {
   expect_caught(all_call(plan), "deadlock");
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(HandoverModel, leaves_nobody_asleep_for_a_member_that_is_killed_anywhere) {
   for (const std::size_t victim : {0, 1}) {
     expect_holds(all_call({.calls = {from(0), from(0), from(0)}, .killable = victim}, {.max_preemptions = 1}));
@@ -406,6 +411,7 @@ TEST(HandoverModel, catches_who_waits_for_nobody_before_it_writes) {
   expect_caught(with(Fault::waits_for_nobody_before_it_writes, {to(0), to(0), to(0)}), "another");
 }
 
+// Takes seconds: the explorer finds this fault late.
 TEST(HandoverModel, catches_who_waits_for_one_of_all_before_it_writes) {
   expect_holds(with(Fault::none, {from(0), from(0), from(0)}, 3));
   expect_caught(with(Fault::waits_for_one_of_all_before_it_writes, {from(0), from(0), from(0)}, 3), "gone on");

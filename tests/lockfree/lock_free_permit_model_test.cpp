@@ -134,6 +134,7 @@ Outcome two_that_revoke(std::uint32_t singles) {
                         [=](State& s) { require(s.element.load(std::memory_order_relaxed) == singles + 2, "lost"); });
 }
 
+// Takes seconds: the explorer goes through all its states.
 TEST(LockFreePermitModel, two_revoke_a_stripe_at_once) {
   expect_holds(two_that_revoke<ModelAtomics<>>(1));
   expect_caught(two_that_revoke<ModelAtomics<Mutation::compare_exchange_is_torn>>(1), "race");
@@ -163,6 +164,7 @@ Outcome impatient_beside_another(std::uint32_t singles) {
                         });
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(LockFreePermitModel, one_that_may_not_wait_leaves_the_stripe_lock_free_and_adds_nothing) {
   expect_holds(impatient_beside_another<ModelAtomics<>>(1));
   expect_caught(impatient_beside_another<ModelAtomics<Mutation::process_barrier_is_lost>>(2), "lost");
@@ -194,6 +196,7 @@ Outcome stripes_revoked_together(std::uint32_t singles) {
                         });
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(LockFreePermitModel, stripes_revoked_together_lose_no_update) {
   expect_holds(stripes_revoked_together<ModelAtomics<>>(1));
   expect_caught(stripes_revoked_together<ModelAtomics<Mutation::process_barrier_is_lost>>(2), "lost");

@@ -239,11 +239,13 @@ TEST(SharedLockModel, keeps_a_writer_from_two_readers_and_loses_no_grant) {
   expect_holds(each_locks_once<ModelAtomics<>>({x, s, s}, no_thread, 2));
 }
 
+// Takes seconds: the explorer goes through all its states.
 TEST(SharedLockModel, survives_a_writer_killed_anywhere) {
   expect_holds(each_locks_once<ModelAtomics<>>({x, x}, 0, 2));
   expect_holds(each_locks_once<ModelAtomics<>>({x, x, s}, 0, 1));
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(SharedLockModel, survives_a_reader_killed_anywhere) {
   expect_holds(each_locks_once<ModelAtomics<>>({s, x}, 0, 2));
   expect_holds(each_locks_once<ModelAtomics<>>({s, x, s}, 0, 1));
@@ -259,6 +261,7 @@ TEST(SharedLockModel, catches_a_sleeper_that_answers_over_its_grant) {
   expect_caught(each_locks_once<AnswersWithoutComparing>({x, x}), "deadlock");
 }
 
+// Takes seconds: the explorer goes through all its states.
 TEST(SharedLockModel, gives_threads_of_one_id_one_epoch) { expect_holds(two_threads_of_one_id<true>()); }
 
 TEST(SharedLockModel, catches_a_claim_without_the_guard) {

@@ -164,6 +164,7 @@ TEST(SharedLockProxyModel, keeps_the_others_writer_from_local_ones_and_tells_of_
   expect_holds(run({}, 2, 2));
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(SharedLockProxyModel, lets_the_others_reader_in_beside_local_ones_and_keeps_writers_out) {
   expect_holds(run({.local = s, .of_other = s}, 2, 2));
   expect_holds(run({.local = x, .of_other = s}, 2, 2));
@@ -181,6 +182,7 @@ TEST(SharedLockProxyModel, survives_a_granter_killed_anywhere) {
   expect_holds(run({.local = s, .killed = first_local}, 2, 1));
 }
 
+// In make test-all: the explorer goes through all its states.
 TEST(SharedLockProxyModel, survives_an_owner_killed_anywhere) {
   expect_holds(run({.killed = owner}, 1, 2));
   expect_holds(run({.killed = owner}, 2, 1));

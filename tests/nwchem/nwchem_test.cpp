@@ -31,12 +31,16 @@ class Nwchem : public testing::TestWithParam<const char*> {
   }
 };
 
+// Takes seconds (*/mpich*): NWChem runs twice.
+// In make test-all (*/openmpi*): the other library.
 TEST_P(Nwchem, gives_the_energy_of_water_on_two_ranks_with_farsum_that_it_gives_on_one_without) {
   expect_energy_of_water("--ranks 2");
 }
 
+// In make test-all: NWChem over two hosts.
 TEST_P(Nwchem, gives_the_same_over_two_hosts) { expect_energy_of_water("--ranks 2 --hosts 2"); }
 
+// In make test-all: NWChem over two hosts.
 TEST_P(Nwchem, gives_the_same_over_two_hosts_of_two_ranks) { expect_energy_of_water("--ranks 4 --hosts 2"); }
 
 INSTANTIATE_TEST_SUITE_P(Debian, Nwchem, testing::Values("openmpi", "mpich"),

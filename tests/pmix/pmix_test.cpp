@@ -1,6 +1,7 @@
 // Native programs under PMIx launchers: Debian's mpirun of Open MPI 4.1, and mpirun and prterun of the Open MPI 5 that
 // tools/mpi_libraries installs, and srun of a Slurm that lives for one test (tools/slurm). A launcher that is not here
 // is a reported skip.
+// In make test-all: launchers of PMIx start jobs, and Slurm is set up.
 #include <farsum.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -115,6 +115,7 @@ class HeldThreads : public testing::Test {
 
 constexpr int rounds = 200;
 
+// Takes seconds: threads are held again and again.
 TEST_F(HeldThreads, do_nothing_while_the_work_runs_and_go_on_afterwards) {
   std::array<std::atomic<std::uint64_t>, 3> counts{};
   std::vector<std::unique_ptr<Companion>> companions;
@@ -620,6 +621,7 @@ TEST_F(HeldThreads, leave_no_map_and_no_descriptor_and_no_process_behind) {
 }
 
 // The one who attaches and the one inside exec would wait for each other without end.
+// Takes seconds: a program is started again and again.
 TEST_F(HeldThreads, of_a_program_that_calls_exec_meanwhile_do_not_hang) {
   for (int round = 0; round < 12; ++round) {
     EXPECT_EQ(run_in_child([round] {

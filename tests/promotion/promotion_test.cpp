@@ -620,6 +620,7 @@ constexpr int cycles = 500;
 constexpr int cycles = 10'000;
 #endif
 
+// In make test-all: thousands of moves take seconds.
 TEST_F(PromotionTest, there_and_back_thousands_of_times_leaves_no_map_behind) {
   const OwnMap map = OwnMap::alone(1 * mib);
   fill(map.middle(), 1 * mib, 5);
@@ -678,6 +679,7 @@ class PromotionBesideThreads : public PromotionTest {
   }
 };
 
+// Takes seconds: threads store while memory moves to and fro.
 TEST_F(PromotionBesideThreads, loses_none_of_their_stores) {
   constexpr std::size_t bytes = 4 * mib;
   constexpr std::size_t count = bytes / sizeof(std::uint64_t);

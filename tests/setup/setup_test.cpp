@@ -37,7 +37,8 @@ class Setup : public testing::Test {
     std::filesystem::create_directory(folder_.path() / "bin");
     std::filesystem::copy(FARSUM_SOURCE_DIR "/tools/setup", folder_.path() / "setup");
     write("bin/dpkg-query", dpkg_query);
-    for (const char* name : {"bin/apt-get", "slurm", "mpi_libraries", "zoo"}) write(name, says_what_it_does);
+    for (const char* name : {"bin/apt-get", "slurm", "mpi_libraries", "zoo", "conformance"})
+      write(name, says_what_it_does);
   }
 
   // Lines of a state and a name, as dpkg-query prints them.
@@ -115,6 +116,15 @@ TEST_F(SetupAsRoot, installs_for_the_demo_what_it_shows_and_fetches_nothing_else
     EXPECT_THAT(ended.output, Not(HasSubstr(other)));
 }
 
+TEST_F(SetupAsRoot, installs_for_make_test_what_that_runs_and_fetches_no_other_library) {
+  knows("");
+  const Ended ended = setup("--for-test");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_THAT(ended.output, ContainsRegex("apt-get install -y .* nwchem-mpich gfortran .* python3-matplotlib\n"));
+  for (const char* other : {"clang", "spin", "slurm", "mpi_libraries", "coarrays", "zoo", "nwchem-openmpi"})
+    EXPECT_THAT(ended.output, Not(HasSubstr(other)));
+}
+
 TEST_F(Setup, fetches_nothing_for_the_demo_where_all_is_there) {
   knows(all_installed());
   const Ended ended = setup("--for-demo");
@@ -143,7 +153,7 @@ TEST_F(Setup, without_root_lists_what_is_missing_and_stops) {
 TEST_F(Setup, names_each_of_its_options_in_its_help) {
   const Ended ended = setup("--help");
   EXPECT_EQ(ended.status, 0);
-  for (const char* option : {"--with-nwchem", "--with-zoo", "--for-release", "--for-demo"})
+  for (const char* option : {"--with-nwchem", "--with-zoo", "--for-release", "--for-test", "--for-demo"})
     EXPECT_THAT(ended.output, HasSubstr(option));
   EXPECT_THAT(ended.output, HasSubstr("(tools/slurm).\n"));
   EXPECT_THAT(ended.output, Not(HasSubstr("pipefail")));

@@ -8,6 +8,7 @@
 
 #include "protocol_job.hpp"
 #include "seeds.hpp"
+#include "test_length.hpp"
 #include "transport/sim/checkers.hpp"
 #include "transport/sim/sim_card.hpp"
 
@@ -64,8 +65,10 @@ std::uint64_t run_tickets(std::uint64_t seed, Rank ranks, Rank owners, int count
   return job.world().trace_hash();
 }
 
+// In full in make test-all: 20 seeds of a thousand ranks.
 TEST(SimulatedProtocol, gives_a_thousand_ranks_distinct_tickets) {
-  for_each_seed(20, [&](std::uint64_t seed) { run_tickets(seed, 1000, seed % 2 == 0 ? 1 : 3, 5); });
+  for_each_seed(test::in_full_or(20, 4),
+                [&](std::uint64_t seed) { run_tickets(seed, 1000, seed % 2 == 0 ? 1 : 3, 5); });
 }
 
 TEST(SimulatedProtocol, gives_distinct_tickets_whatever_the_seed) {
@@ -241,8 +244,9 @@ void run_elements(std::uint64_t seed, Rank ranks, Rank owners, Rank ranks_per_gr
   EXPECT_TRUE(verdict.holds()) << verdict.why;
 }
 
+// In full in make test-all: 10 seeds of a thousand ranks.
 TEST(SimulatedProtocol, keeps_every_element_linearizable_for_a_thousand_ranks) {
-  for_each_seed(10, [&](std::uint64_t seed) { run_elements(seed, 1000, 4, 5, 2, 8); });
+  for_each_seed(test::in_full_or(10, 3), [&](std::uint64_t seed) { run_elements(seed, 1000, 4, 5, 2, 8); });
 }
 
 TEST(SimulatedProtocol, keeps_every_element_linearizable_whatever_the_seed) {
@@ -315,8 +319,9 @@ void run_locks(std::uint64_t seed, Rank ranks, int count) {
   EXPECT_EQ(job.word(0, 0), updates);
 }
 
+// In full in make test-all: 10 seeds of a thousand ranks.
 TEST(SimulatedProtocol, grants_locks_exclusively_to_a_thousand_ranks) {
-  for_each_seed(10, [&](std::uint64_t seed) { run_locks(seed, 1000, 1); });
+  for_each_seed(test::in_full_or(10, 3), [&](std::uint64_t seed) { run_locks(seed, 1000, 1); });
 }
 
 TEST(SimulatedProtocol, grants_locks_exclusively_whatever_the_seed) {
@@ -348,10 +353,11 @@ SimTask<> put_and_get_back(ProtocolRank& self, Rank owners, std::size_t stretch_
   }
 }
 
+// In full in make test-all: 250 seeds.
 TEST(SimulatedProtocol, reads_back_long_puts_and_notifies_once_each) {
   constexpr Rank ranks = 10;
   constexpr Rank owners = 3;
-  for_each_seed(250, [&](std::uint64_t seed) {
+  for_each_seed(test::in_full_or(250, 50), [&](std::uint64_t seed) {
     ProtocolJobOptions options = options_from(seed);
     options.owners = owners;
     options.window_bytes = ranks * 40'000;

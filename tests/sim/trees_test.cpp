@@ -6,14 +6,16 @@
 #include <string>
 
 #include "seeds.hpp"
+#include "test_length.hpp"
 #include "tree_world.hpp"
 
 namespace farsum {
 namespace {
 
+// In full in make test-all: 40 seeds.
 TEST(SimulatedTrees, give_right_answers_or_the_name_of_the_dead_whatever_the_seed) {
   std::uint64_t runs = 0, held_back = 0, without_room = 0, without_slot = 0, told_of_death = 0;
-  for_each_seed(40, [&](std::uint64_t seed) {
+  for_each_seed(test::in_full_or(40, 10), [&](std::uint64_t seed) {
     TreeWorld world(seed);
     EXPECT_EQ(world.run(), "");
     ++runs;

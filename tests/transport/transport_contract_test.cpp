@@ -544,6 +544,7 @@ TEST_P(LateReplyContract, lets_one_request_complete_another) {
 
 // --- All of it at once, drawn from seeds. ---
 
+// Takes seconds: random traffic over TCP.
 TEST_P(TransportContract, keeps_its_promises_under_random_traffic) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -6,6 +6,7 @@
 
 #include "link_world.hpp"
 #include "sim/seeds.hpp"
+#include "test_length.hpp"
 
 namespace farsum::link {
 namespace {
@@ -77,8 +78,10 @@ TEST(Link, answers_each_request_once_and_in_order) {
   for_each_seed(200, [](std::uint64_t seed) { EXPECT_EQ(LinkWorld(both_ways(seed)).run(), ""); });
 }
 
+// In full in make test-all: 600 seeds.
 TEST(Link, answers_each_request_once_though_connections_break) {
-  for_each_seed(600, [](std::uint64_t seed) { EXPECT_EQ(LinkWorld(broken_often(seed)).run(), ""); });
+  for_each_seed(test::in_full_or(600, 120),
+                [](std::uint64_t seed) { EXPECT_EQ(LinkWorld(broken_often(seed)).run(), ""); });
 }
 
 TEST(Link, answers_each_small_request_that_was_held_once_and_in_order_though_connections_break) {
@@ -100,12 +103,15 @@ TEST(Link, goes_on_with_windows_of_a_few_requests) {
   });
 }
 
+// In full in make test-all: 200 seeds.
 TEST(Link, serves_what_releases_the_waiting_while_these_take_all_that_they_may) {
-  for_each_seed(200, [](std::uint64_t seed) { EXPECT_EQ(LinkWorld(waits_fill_the_share(seed)).run(), ""); });
+  for_each_seed(test::in_full_or(200, 40),
+                [](std::uint64_t seed) { EXPECT_EQ(LinkWorld(waits_fill_the_share(seed)).run(), ""); });
 }
 
+// In full in make test-all: 60 seeds.
 TEST(Link, carries_long_messages_with_every_queue_full_both_ways) {
-  for_each_seed(60, [](std::uint64_t seed) {
+  for_each_seed(test::in_full_or(60, 12), [](std::uint64_t seed) {
     WorldOptions options = both_ways(seed);
     options.frames_in_wire = 2;
     options.budget_bytes = 0;
@@ -119,6 +125,7 @@ TEST(Link, carries_long_messages_with_every_queue_full_both_ways) {
 }
 
 // Together they ask for more than twenty times the budget.
+// In make test-all: 4,096 origins.
 TEST(Link, keeps_all_origins_of_a_target_within_its_budget_and_serves_each) {
   constexpr Rank origins = 4096 / seed_share;
   WorldOptions options;
@@ -147,6 +154,7 @@ TEST(Link, serves_an_origin_though_idle_ones_hold_the_credit) {
 }
 
 // A ping's answer mends whatever was not told, seconds later, and would hide it from the tests above.
+// In make test-all: four kinds of traffic, 50 seeds each.
 TEST(Link, needs_no_ping_where_nothing_is_lost) {
   for (const auto make : {both_ways, short_of_credit, waits_fill_the_share, shared_by_many}) {
     for_each_seed(50, [&](std::uint64_t seed) {

@@ -285,6 +285,7 @@ class Search {
   std::string failure_;
 };
 
+// In make test-all: the explorer goes through millions of states.
 TEST(ReplyCareModel, has_somebody_look_for_each_reply_and_wakes_nobody_in_vain) {
   const Outcome outcome = Search<ReplyCare>().run();
   EXPECT_EQ(outcome.failure, "");

@@ -254,6 +254,7 @@ TEST_F(UcxCardPartsTest, what_is_under_way_ends_failed_when_all_is_ended) {
   EXPECT_EQ(operations_->under_way(), 0U);
 }
 
+// Takes seconds: UCX starts several times.
 TEST(UcxCardTest, is_chosen_by_trial_or_taken_as_it_is_for_owners_that_are_looked_after) {
   auto library = UcxLibrary::load(ucx_library_for_tests());
   ASSERT_TRUE(library.is_ok());

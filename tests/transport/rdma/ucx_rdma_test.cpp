@@ -71,6 +71,7 @@ TEST(OpenRdma, takes_what_is_left_of_a_list_without_tcp) {
   EXPECT_EQ(made.value()->description(), "posix/memory");
 }
 
+// Takes seconds: a trial waits for an owner that does nothing.
 TEST(UcxTrialTest, finds_out_that_an_owners_program_does_it) {
   UcxRdma::Options options = cards_over("tcp");
   options.card.owners = UcxOwners::idle;

@@ -2,6 +2,7 @@
  *
  * RANKS: 8
  * CROWD: 64
+ * In make test-all (*.64): 64 ranks on a few processors
  */
 #include <stdint.h>
 

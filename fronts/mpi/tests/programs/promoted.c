@@ -1,5 +1,6 @@
 /* OPTIONS: --set FARSUM_MPI_STATS=1 --say direct
  * RANKS: 2 4
+ * Takes seconds: memory moves while threads use it
  * Windows over heap memory that the program has filled, while a thread of its own uses that memory all along: nothing
  * is lost on the way into shared memory, while ranks reach it, and on the way back. run_case looks for the path.
  */

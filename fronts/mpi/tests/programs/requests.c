@@ -1,4 +1,6 @@
 /* RANKS: 2 4
+ * Takes seconds: every wait and test call, by several threads
+ * In make test-all (*.4.nodes): every wait and test call, by several threads
  * Requests of one-sided operations in every wait and test call, alone and among ordinary ones, by several threads,
  * freed before they are complete, and left to MPI_Finalize. An even number of ranks. Natively MPICH 4.0 fails where
  * such a request is freed.

@@ -1,4 +1,6 @@
-/* Several threads of each rank on one window, and each on windows of its own, under MPI_THREAD_MULTIPLE. */
+/* Several threads of each rank on one window, and each on windows of its own, under MPI_THREAD_MULTIPLE.
+ * Takes seconds: threads are more than processors
+ */
 #include <pthread.h>
 
 #include "check.h"

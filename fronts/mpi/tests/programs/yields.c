@@ -1,5 +1,6 @@
 /* Calls that do not wait offer the processor now and then, so that a program that polls lets others run, but a thread
- * works for fifty times as long as others took it before: of 0.4 s they get some 8 ms, and not each 80 us 3. */
+ * works for fifty times as long as others took it before: of 0.4 s they get some 8 ms, and not each 80 us 3.
+ * Takes seconds: a thread works for 0.4 s, three times */
 #include "yields.h"
 
 int main(int argc, char** argv) {

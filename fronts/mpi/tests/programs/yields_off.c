@@ -1,5 +1,6 @@
 /* Told not to give way, a thread that works never does. A library that is told to, by its launcher, does so where it
  * waits only.
+ * Takes seconds: a thread works for 0.4 s, three times
  * OPTIONS: --set FARSUM_MPI_YIELD=0 --set OMPI_MCA_mpi_yield_when_idle=1 */
 #include "yields.h"
 
