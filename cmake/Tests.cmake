@@ -199,7 +199,7 @@ function(farsum_add_header_test)
 endfunction()
 
 # What must not change unseen: the interface, and the machine code of the calls that must stay fast. Each is skipped where the
-# tool, or the compiler, is another.
+# tool, or the compiler, is another. And what must not be destroyed too early.
 function(farsum_add_guards)
   if(FARSUM_SANITIZE OR NOT CMAKE_BUILD_TYPE STREQUAL "Release")
     return()
@@ -208,7 +208,22 @@ function(farsum_add_guards)
     add_test(NAME guards.${guard} COMMAND "${PROJECT_SOURCE_DIR}/tools/${guard}" --build "${CMAKE_BINARY_DIR}")
     set_tests_properties(guards.${guard} PROPERTIES TIMEOUT 120 LABELS guards SKIP_RETURN_CODE 77)
   endforeach()
-  farsum_mark_tests("Takes seconds: objdump lists the libraries" guards.machine_code)
+  farsum_add_destructors_guard()
+  farsum_mark_tests("Takes seconds: objdump lists all that was built" guards.machine_code guards.destructors)
+endfunction()
+
+# What a program may still call in its exit handlers: the objects of libfarsum.so and of the MPI fronts.
+function(farsum_add_destructors_guard)
+  get_property(archives GLOBAL PROPERTY FARSUM_ARCHIVES)
+  list(TRANSFORM archives REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE files)
+  foreach(abi IN ITEMS mpich openmpi abi)
+    if(TARGET farsum_mpi_${abi}_headers)
+      list(APPEND files "$<TARGET_OBJECTS:farsum_mpi_front_objects_${abi}>" "$<TARGET_OBJECTS:farsum_mpi_preload_${abi}>")
+    endif()
+  endforeach()
+  add_test(NAME guards.destructors COMMAND "${PROJECT_SOURCE_DIR}/tools/check_destructors" ${files} COMMAND_EXPAND_LISTS)
+  add_test(NAME guards.destructors.self_test COMMAND "${PROJECT_SOURCE_DIR}/tools/check_destructors" --self-test)
+  set_tests_properties(guards.destructors guards.destructors.self_test PROPERTIES TIMEOUT 120 LABELS guards)
 endfunction()
 
 # What the docs show runs, and the pages and pictures that are made from something are what they are made from.

@@ -13,6 +13,8 @@
 #include <iterator>
 #include <mutex>
 #include <new>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -47,19 +49,46 @@ Global& global() {
 
 namespace {
 
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
+// What a thread's latest calls said.
+struct Texts {
+  std::string last_error;
+  std::string settings;
+};
+constinit thread_local Texts* own_texts = nullptr;
+constinit thread_local bool texts_are_over = false;
+
+// Gives a thread's texts back when it ends.
+struct TextsEnd {
+  ~TextsEnd() {
+    texts_are_over = true;
+    delete std::exchange(own_texts, nullptr);
+  }
+};
+
+// Also after the end: exit handlers run when the thread_locals of the thread that calls exit are gone, and what they
+// are told stays. Null where there is no memory. Out of line, so that tools/check_destructors finds the one place.
+[[gnu::noinline]] Texts* texts_of_thread() {
+  if (own_texts == nullptr) {
+    own_texts = new (std::nothrow) Texts;
+    if (own_texts != nullptr && !texts_are_over) {
+      thread_local TextsEnd end;
+    }
+  }
+  return own_texts;
 }
 
-// What is told where there is no memory for a sentence; "" while last_error() counts.
+// What is told where there is no memory for a sentence; "" while that in Texts counts.
 thread_local std::array<char, 160> told_without_memory{};
 
 }  // namespace
 
 farsum_status fail(Code code, std::string text) {
-  last_error() = std::move(text);
-  told_without_memory[0] = '\0';
+  if (Texts* texts = texts_of_thread(); texts != nullptr) {
+    texts->last_error = std::move(text);
+    told_without_memory[0] = '\0';
+  } else {
+    std::snprintf(told_without_memory.data(), told_without_memory.size(), "%s", text.c_str());
+  }
   return static_cast<farsum_status>(code);
 }
 
@@ -240,7 +269,8 @@ const char* farsum_status_name(farsum_status status) {
 }
 
 const char* farsum_last_error(void) {
-  return told_without_memory[0] != '\0' ? told_without_memory.data() : last_error().c_str();
+  if (told_without_memory[0] != '\0') return told_without_memory.data();
+  return own_texts == nullptr ? "" : own_texts->last_error.c_str();
 }
 
 farsum_group farsum_world(void) { return global().world; }
@@ -524,7 +554,9 @@ farsum_status farsum_statistics_read(farsum_statistics* statistics) {
 }
 
 const char* farsum_settings_text(void) {
-  thread_local std::string text;
+  Texts* const texts = texts_of_thread();
+  if (texts == nullptr) return "";
+  std::string& text = texts->settings;
   Result<Settings> settings = read_settings([](const char* name) { return std::getenv(name); });
   const Settings values = settings.is_ok() ? settings.value() : Settings{};
   text.clear();

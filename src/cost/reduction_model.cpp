@@ -34,8 +34,9 @@ std::int64_t nanoseconds(double us) { return std::llround(us * 1000); }
 }  // namespace
 
 const ReductionModel& paper_model() {
-  static const ReductionModel model = table_2();
-  return model;
+  // Never destroyed: exit handlers of the program may still call Farsum.
+  static const auto* const model = new ReductionModel(table_2());
+  return *model;
 }
 
 std::optional<ReductionTerms> terms_of(const ReductionModel& model, const ReducedVector& vector,

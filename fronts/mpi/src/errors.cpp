@@ -46,8 +46,9 @@ class Codes {
 };
 
 Codes& codes() {
-  static Codes all;
-  return all;
+  // Never destroyed: exit handlers of the program may still call MPI.
+  static auto* const all = new Codes;
+  return *all;
 }
 
 // MPICH has other words for a code of a class that it did not make itself: it takes it for one of its own.
