@@ -33,6 +33,7 @@
 #include "closing.h"
 #include "hints.h"
 #include "locking.h"
+#include "next.h"
 #include "polls.h"
 #include "preload_abi.h"
 #include "promoted.h"
@@ -467,6 +468,7 @@ static int start_front(int with_world) {
 }
 
 __attribute__((constructor)) static void begin(void) {
+  farsum_mpi_sees_start();
   farsum_mpi_finds_memory_calls();
   (void)find_library();
 }

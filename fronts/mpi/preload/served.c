@@ -1,5 +1,6 @@
 /* A program that opens the MPI library itself, as ctypes, MPI.jl and plugins do, asks dlsym for its calls with the
- * handle it got. LD_PRELOAD does not reach that; served.h says what it is answered.
+ * handle it got. A profiler that the user preloads, as Darshan, or that the program is linked to asks with RTLD_NEXT
+ * for what comes behind itself. LD_PRELOAD does not reach either; served.h says what they are answered.
  */
 #include "served.h"
 
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "next.h"
 #include "preload_abi.h"
 #include "setting.h"
 #include "symbols.h"
@@ -26,13 +28,22 @@ static int is_of_mpi(const char* name) {
          begins_with(name, "pmpi_");
 }
 
+/* Room for the longest name of a call, and more. */
+enum { name_bytes = 128 };
+
+/* PMPI_X of MPI_X; every other name itself. */
+static const char* second_name(const char* name, char room[name_bytes]) {
+  if (!begins_with(name, "MPI_") || strlen(name) + 2 > name_bytes) return name;
+  room[0] = 'P';
+  return strcpy(room + 1, name) - 1;
+}
+
 /* By either name that which a profiler's MPI_X does not stand in front of: the library's handle does not lead to a
  * profiler, and one may look up here what it passes on to. The two belong together: a window that Farsum has made is
  * nothing that the library's PMPI_X could work on. */
 static void* own_function(const char* name) {
-  char longer[128] = "P";
-  if (!begins_with(name, "MPI_") || strlen(name) + 2 > sizeof longer) return farsum_mpi_own_function(name);
-  return farsum_mpi_own_function(strcat(longer, name));
+  char room[name_bytes];
+  return farsum_mpi_own_function(second_name(name, room));
 }
 
 static const void* object_of(const void* address) {
@@ -81,10 +92,19 @@ static void tell_of_other(const void* function, const char* name) {
           info.dli_fname, FARSUM_MPI_ABI_NAME);
 }
 
+/* Whether the caller, which asks for what comes behind itself, would be given the library's function. */
+static int next_is_librarys(const char* name, const void* caller) {
+  char room[name_bytes];
+  const char* second = second_name(name, room);
+  const void* found = farsum_mpi_next_function(caller, name, second);
+  return found != NULL && (is_librarys(found, name) || is_librarys(found, second));
+}
+
 void* farsum_mpi_served(void* handle, const char* name, const char* version, const void* caller) {
-  if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || name == NULL || !is_of_mpi(name)) return NULL;
+  if (handle == RTLD_DEFAULT || name == NULL || !is_of_mpi(name)) return NULL;
   void* const own = own_function(name);
   if (own == NULL) return NULL;
+  if (handle == RTLD_NEXT) return next_is_librarys(name, caller) ? own : NULL;
   const void* found = version == NULL ? farsum_mpi_dlsym()(handle, name) : farsum_mpi_dlvsym()(handle, name, version);
   /* Such as the program's own handle, which leads here; and the library's look-ups of its own calls. */
   if (found == NULL || object_of(found) == object_of(own) || object_of(found) == object_of(caller)) return NULL;

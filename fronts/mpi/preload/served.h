@@ -1,4 +1,4 @@
-/* What a program gets that looks MPI's calls up by a handle of its own. */
+/* What a program gets that looks MPI's calls up by a handle of its own, or by RTLD_NEXT. */
 #ifndef FARSUM_MPI_PRELOAD_SERVED_H
 #define FARSUM_MPI_PRELOAD_SERVED_H
 

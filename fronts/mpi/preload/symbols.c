@@ -80,7 +80,7 @@ static size_t index_by_hash(const struct tables* tables, const char* name) {
   return 0;
 }
 
-static void* function_in(const struct link_map* object, const char* name) {
+void* farsum_mpi_function_in(const struct link_map* object, const char* name) {
   const struct tables tables = tables_of(object);
   size_t index = 0;
   if (tables.symbols == NULL || tables.names == NULL) return NULL;
@@ -105,7 +105,7 @@ static void* next_function(const char* name) {
   const struct link_map* own = own_object();
   for (const struct link_map* object = own == NULL ? _r_debug.r_map : own->l_next; object != NULL;
        object = object->l_next) {
-    void* function = function_in(object, name);
+    void* function = farsum_mpi_function_in(object, name);
     if (function != NULL) return function;
   }
   fprintf(stderr, "farsum: %s was called, which is in no library of this process\n", name);
@@ -139,7 +139,15 @@ farsum_mpi_dlvsym_function* farsum_mpi_dlvsym(void) {
   return function;
 }
 
+const char* farsum_mpi_needed(const struct link_map* object, size_t index) {
+  const char* names = tables_of(object).names;
+  for (const ElfW(Dyn)* entry = object->l_ld; names != NULL && entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_NEEDED && index-- == 0) return names + entry->d_un.d_val;
+  }
+  return NULL;
+}
+
 void* farsum_mpi_own_function(const char* name) {
   const struct link_map* own = own_object();
-  return own == NULL ? NULL : function_in(own, name);
+  return own == NULL ? NULL : farsum_mpi_function_in(own, name);
 }

@@ -8,6 +8,10 @@
 #ifndef FARSUM_MPI_PRELOAD_SYMBOLS_H
 #define FARSUM_MPI_PRELOAD_SYMBOLS_H
 
+#include <stddef.h>
+
+struct link_map;
+
 typedef void* farsum_mpi_dlsym_function(void* handle, const char* name);
 typedef void* farsum_mpi_dlvsym_function(void* handle, const char* name, const char* version);
 
@@ -15,6 +19,13 @@ typedef void* farsum_mpi_dlvsym_function(void* handle, const char* name, const c
  * RTLD_NEXT then count from here. */
 farsum_mpi_dlsym_function* farsum_mpi_dlsym(void);
 farsum_mpi_dlvsym_function* farsum_mpi_dlvsym(void);
+
+/* The function that this object itself defines under this name, in the version that a program would be linked to today;
+ * or NULL. */
+void* farsum_mpi_function_in(const struct link_map* object, const char* name);
+
+/* The name of a library that this object is linked to, as the linker wrote it; NULL: it is linked to fewer. */
+const char* farsum_mpi_needed(const struct link_map* object, size_t index);
 
 /* The function that this library exports under this name, or NULL. */
 void* farsum_mpi_own_function(const char* name);

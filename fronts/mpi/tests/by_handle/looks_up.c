@@ -12,6 +12,7 @@
 #include "../ucx/loaded.h"
 
 extern int times_asked;
+void* next_of_start(const char* name, const char* version);
 
 typedef int call(int, int);
 
@@ -61,6 +62,28 @@ static void check_handles_of_others(const char* linked, const char* profiler) {
   CHECK(dlsym(whole, "MPI_Win_fence") == dlsym(RTLD_DEFAULT, "MPI_Win_fence"));
 }
 
+/* Behind what is linked to the library is the library, and behind what is not is none. */
+static void check_next(const char* mpi, const char* linked, const char* profiler) {
+  void* (*next)(const char*, const char*);
+  store(&next, load(linked), "next_of_plugin");
+  CHECK(is_farsums(next("MPI_Win_fence", NULL)));
+  CHECK(next("MPI_Win_fence", NULL) == next("PMPI_Win_fence", NULL));
+  CHECK(answer_of(next("MPI_Win_fence", NULL)) == 11);
+  /* A library without versions has each. */
+  CHECK(is_farsums(next("MPI_Win_fence", "ANY_VERSION")));
+  CHECK(answer_of(next("MPI_Waitformoon", NULL)) == 13);
+  CHECK(next("MPI_Win_flush", NULL) == NULL);
+  store(&next, load(profiler), "next_of_profiler");
+  CHECK(next("MPI_Win_fence", NULL) == NULL);
+  CHECK(next_of_start("MPI_Win_fence", NULL) == NULL);
+  /* From now on it comes behind all that was loaded with the program. */
+  CHECK(dlopen(mpi, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL) != NULL);
+  CHECK(is_farsums(next_of_start("MPI_Win_fence", NULL)));
+  CHECK(is_farsums(next_of_start("PMPI_Win_fence", NULL)));
+  CHECK(answer_of(next_of_start("MPI_Waitformoon", NULL)) == 13);
+  CHECK(next_of_start("MPI_Win_flush", NULL) == NULL);
+}
+
 static void check_what_is_behind(void) {
   CHECK(getppid() > 0);
   CHECK(getpgrp() > 0);
@@ -97,6 +120,7 @@ int main(int argc, char** argv) {
   check_what_is_behind();
   check_library(argv[1]);
   check_handles_of_others(argv[2], argv[3]);
+  check_next(argv[1], argv[2], argv[3]);
   check_other_library(argv[4]);
   return failures != 0;
 }
