@@ -1,9 +1,10 @@
-/* dlsym and dlvsym as this library exports them. What is not served is passed on by a jump, so that the function behind
- * sees who called: RTLD_NEXT and RTLD_DEFAULT go by that. The build makes a jump of the last call, whatever else it is
- * asked to do (CMakeLists.txt), and watches nothing here.
+/* dlsym, dlvsym and dlopen as this library exports them. What is not served is passed on by a jump, so that the
+ * function behind sees who called: RTLD_NEXT and RTLD_DEFAULT go by that, and where a library is looked for. The build
+ * makes a jump of the last call, whatever else it is asked to do (CMakeLists.txt), and watches nothing here.
  */
 #include <stddef.h>
 
+#include "deep.h"
 #include "served.h"
 #include "symbols.h"
 
@@ -17,15 +18,24 @@
 
 EXPORTED farsum_mpi_dlsym_function dlsym;
 EXPORTED farsum_mpi_dlvsym_function dlvsym;
+EXPORTED farsum_mpi_dlopen_function dlopen;
 
 void* dlsym(void* handle, const char* name) {
+  farsum_mpi_bind_awaited();
   void* const served = farsum_mpi_served(handle, name, NULL, __builtin_return_address(0));
   if (served != NULL) return served;
   JUMP return farsum_mpi_dlsym()(handle, name);
 }
 
 void* dlvsym(void* handle, const char* name, const char* version) {
+  farsum_mpi_bind_awaited();
   void* const served = farsum_mpi_served(handle, name, version, __builtin_return_address(0));
   if (served != NULL) return served;
   JUMP return farsum_mpi_dlvsym()(handle, name, version);
+}
+
+void* dlopen(const char* file, int mode) {
+  farsum_mpi_bind_awaited();
+  if (farsum_mpi_opens_deep(file, mode)) return farsum_mpi_open_deep(file, mode);
+  JUMP return farsum_mpi_dlopen()(file, mode);
 }

@@ -51,12 +51,22 @@ static void* function_needed_by(const struct link_map* object, const char* name)
   return function;
 }
 
-void* farsum_mpi_next_function(const void* caller, const char* name, const char* second) {
+static const struct link_map* object_around(const void* address) {
   Dl_info info;
-  void* around = NULL;
-  if (dladdr1(caller, &info, &around, RTLD_DL_LINKMAP) == 0 || around == NULL) return NULL;
-  if (!is_of_start(around)) return function_needed_by(around, name);
-  void* function = function_behind(around, name);
+  void* object = NULL;
+  return dladdr1(address, &info, &object, RTLD_DL_LINKMAP) == 0 ? NULL : object;
+}
+
+void* farsum_mpi_needed_function(const void* caller, const char* name) {
+  const struct link_map* const object = object_around(caller);
+  return object == NULL || is_of_start(object) ? NULL : function_needed_by(object, name);
+}
+
+void* farsum_mpi_next_function(const void* caller, const char* name, const char* second) {
+  const struct link_map* const object = object_around(caller);
+  if (object == NULL) return NULL;
+  if (!is_of_start(object)) return function_needed_by(object, name);
+  void* function = function_behind(object, name);
   /* From here: what is opened for all comes behind everything that was loaded with the program. */
   if (function == NULL) function = farsum_mpi_dlsym()(RTLD_NEXT, second);
   return function;

@@ -8,6 +8,10 @@
  * since it started. */
 void* farsum_mpi_next_function(const void* caller, const char* name, const char* second);
 
+/* The function of this name in what the object around `caller` is linked to, of an object that was opened since the
+ * program started; else NULL. */
+void* farsum_mpi_needed_function(const void* caller, const char* name);
+
 /* Called once, when this library begins: what is there now was loaded with the program. */
 void farsum_mpi_sees_start(void);
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "deep.h"
 #include "next.h"
 #include "preload_abi.h"
 #include "setting.h"
@@ -92,6 +93,11 @@ static void tell_of_other(const void* function, const char* name) {
           info.dli_fname, FARSUM_MPI_ABI_NAME);
 }
 
+void* farsum_mpi_served_for(const void* found, const char* name) {
+  void* const own = own_function(name);
+  return own != NULL && found != NULL && is_librarys(found, name) ? own : NULL;
+}
+
 /* Whether the caller, which asks for what comes behind itself, would be given the library's function. */
 static int next_is_librarys(const char* name, const void* caller) {
   char room[name_bytes];
@@ -101,7 +107,10 @@ static int next_is_librarys(const char* name, const void* caller) {
 }
 
 void* farsum_mpi_served(void* handle, const char* name, const char* version, const void* caller) {
-  if (handle == RTLD_DEFAULT || name == NULL || !is_of_mpi(name)) return NULL;
+  /* RTLD_DEFAULT leads here, but for what was opened with RTLD_DEEPBIND. */
+  if (handle == RTLD_DEFAULT && !farsum_mpi_has_opened_deep()) return NULL;
+  if (name == NULL || !is_of_mpi(name)) return NULL;
+  if (handle == RTLD_DEFAULT) return farsum_mpi_served_for(farsum_mpi_needed_function(caller, name), name);
   void* const own = own_function(name);
   if (own == NULL) return NULL;
   if (handle == RTLD_NEXT) return next_is_librarys(name, caller) ? own : NULL;

@@ -6,6 +6,10 @@
  * be passed on. `version` is NULL where none was asked for. */
 void* farsum_mpi_served(void* handle, const char* name, const char* version, const void* caller);
 
+/* This library's function for what a look-up of `name` has found; NULL: that is not the MPI library's, or nothing that
+ * this library has. */
+void* farsum_mpi_served_for(const void* found, const char* name);
+
 /* The MPI library of this process, looked for now if it was not there before; NULL: there is none of this kind. */
 void* farsum_mpi_library_handle(void);
 

@@ -139,12 +139,71 @@ farsum_mpi_dlvsym_function* farsum_mpi_dlvsym(void) {
   return function;
 }
 
+farsum_mpi_dlopen_function* farsum_mpi_dlopen(void) {
+  static void* _Atomic slot;
+  void* const symbol = kept(&slot, "dlopen");
+  farsum_mpi_dlopen_function* function;
+  memcpy(&function, &symbol, sizeof function);
+  return function;
+}
+
+const char* farsum_mpi_soname(const struct link_map* object) {
+  const char* names = tables_of(object).names;
+  for (const ElfW(Dyn)* entry = object->l_ld; names != NULL && entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_SONAME) return names + entry->d_un.d_val;
+  }
+  return NULL;
+}
+
 const char* farsum_mpi_needed(const struct link_map* object, size_t index) {
   const char* names = tables_of(object).names;
   for (const ElfW(Dyn)* entry = object->l_ld; names != NULL && entry->d_tag != DT_NULL; ++entry) {
     if (entry->d_tag == DT_NEEDED && index-- == 0) return names + entry->d_un.d_val;
   }
   return NULL;
+}
+
+#if defined(__x86_64__)
+enum { for_calls = R_X86_64_JUMP_SLOT, for_addresses = R_X86_64_GLOB_DAT, in_data = R_X86_64_64 };
+#elif defined(__aarch64__)
+enum { for_calls = R_AARCH64_JUMP_SLOT, for_addresses = R_AARCH64_GLOB_DAT, in_data = R_AARCH64_ABS64 };
+#else
+enum { for_calls = -1, for_addresses = -1, in_data = -1 };
+#endif
+
+struct relocations {
+  const ElfW(Rela) * first;
+  size_t bytes;
+};
+
+static void visit_slots_of(const struct link_map* object, const struct relocations* relocations,
+                           farsum_mpi_slot_visitor* visit, void* data) {
+  const struct tables tables = tables_of(object);
+  if (tables.symbols == NULL || tables.names == NULL || relocations->first == NULL) return;
+  const ElfW(Rela)* end = relocations->first + relocations->bytes / sizeof *end;
+  for (const ElfW(Rela)* entry = relocations->first; entry != end; ++entry) {
+    const ElfW(Sym)* symbol = &tables.symbols[ELF64_R_SYM(entry->r_info)];
+    const int type = (int)ELF64_R_TYPE(entry->r_info);
+    if (symbol == tables.symbols || symbol->st_shndx != SHN_UNDEF || entry->r_addend != 0) continue;
+    if (type != for_calls && type != for_addresses && type != in_data) continue;
+    const struct farsum_mpi_slot slot = {(void**)(object->l_addr + entry->r_offset), tables.names + symbol->st_name,
+                                         type == for_calls};
+    visit(&slot, data);
+  }
+}
+
+void farsum_mpi_visit_slots(const struct link_map* object, farsum_mpi_slot_visitor* visit, void* data) {
+  struct relocations of_calls = {NULL, 0}, of_data = {NULL, 0};
+  int have_addends = 1;
+  for (const ElfW(Dyn)* entry = object->l_ld; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_JMPREL) of_calls.first = place_of(object, entry);
+    if (entry->d_tag == DT_PLTRELSZ) of_calls.bytes = entry->d_un.d_val;
+    if (entry->d_tag == DT_PLTREL) have_addends = entry->d_un.d_val == DT_RELA;
+    if (entry->d_tag == DT_RELA) of_data.first = place_of(object, entry);
+    if (entry->d_tag == DT_RELASZ) of_data.bytes = entry->d_un.d_val;
+  }
+  if (have_addends) visit_slots_of(object, &of_calls, visit, data);
+  visit_slots_of(object, &of_data, visit, data);
 }
 
 void* farsum_mpi_own_function(const char* name) {

@@ -1,5 +1,5 @@
 /* A profiler that is linked into the program, or that the user preloads, sees each call once, and each call behind it
- * is Farsum's: FARSUM_MPI_STRICT ends the program otherwise. Farsum begins in MPI_Init, whoever wraps it. */
+ * is Farsum's: FARSUM_MPI_STRICT ends the program otherwise. Farsum begins in MPI_Init, also where that is wrapped. */
 #include <dlfcn.h>
 #include <link.h>
 

@@ -1,0 +1,22 @@
+/* Objects that are opened with RTLD_DEEPBIND, as plugins are that bring their own libraries. Such an object finds what
+ * it calls in the libraries that it is linked to before it looks at what is preloaded: its MPI calls would go past this
+ * library, and a window that it shares with the program would be two different ones. Here they are bound as they would
+ * be without that flag, and nothing else of the object is changed.
+ */
+#ifndef FARSUM_MPI_PRELOAD_DEEP_H
+#define FARSUM_MPI_PRELOAD_DEEP_H
+
+/* Whether farsum_mpi_open_deep is to be called instead of dlopen. Where a bare name is found depends on the caller of
+ * dlopen: that name is kept for farsum_mpi_bind_awaited. */
+int farsum_mpi_opens_deep(const char* file, int mode);
+
+void* farsum_mpi_open_deep(const char* file, int mode);
+
+/* Binds what was opened by such a name. Called in each look-up, for a plugin's functions are looked up before they are
+ * called. */
+void farsum_mpi_bind_awaited(void);
+
+/* Whether there was such an object. */
+int farsum_mpi_has_opened_deep(void);
+
+#endif
