@@ -160,7 +160,7 @@ FARSUM_API int farsum_is_initialized(void);
 
 /* Whether some of the job's ranks on this node have fewer processors than they are, by what is online, what they are
  * bound to and what their cgroups leave them, as read by farsum_init: 1 or 0, the same on all ranks of the node.
- * Waiting ranks sleep at once then. 0 while no context lives. */
+ * Waiting ranks let others run then, and sleep soon. 0 while no context lives. */
 FARSUM_API int farsum_is_crowded(void);
 
 /* This process's rank and the number of ranks of `group` (rank is -1 for a process outside it). */

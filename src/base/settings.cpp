@@ -143,7 +143,8 @@ std::vector<Entry> entries() {
              "more have degree 2; what rank 0 has holds for the whole job"),
       number<std::uint64_t>("FARSUM_SPIN_NS", "ns", &Settings::spin_ns, 0, 1'000'000'000,
                             "how long a waiting thread looks before it sleeps, for what comes over a network twice as "
-                            "long, ten times in the middle of a stream; not at all on a crowded node"),
+                            "long, ten times in the middle of a stream; on a crowded node it yields up to 100 us "
+                            "instead; 0: it sleeps at once"),
       number<std::uint64_t>("FARSUM_WAIT_GAP_NS", "ns", &Settings::wait_gap_ns, 10'000, 1'000'000'000,
                             "longest sleep of a waiting thread before it looks whether its peers live"),
       number<std::uint64_t>("FARSUM_WAIT_NOTICE", "s", &Settings::wait_notice_s, 0, 1'000'000,

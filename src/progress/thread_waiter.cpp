@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "os/futex.hpp"
+#include "progress/yield_course.hpp"
 
 namespace farsum {
 namespace {
@@ -39,6 +40,9 @@ constexpr std::uint64_t idle_while_looking_gap_ns = 30'000;
 
 // Set by note_come(); a wait is within one thread.
 thread_local bool has_come_meanwhile = false;
+
+// What came of the waits in which this thread let others run.
+thread_local YieldCourse yield_course;
 
 // When the thread may next let others of its processor run.
 thread_local std::uint64_t yields_no_earlier_ns = 0;
@@ -107,11 +111,28 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
   return false;
 }
 
+// On a crowded node: whether done() came true while the thread let others run, one of which it waits for.
+bool ThreadWaiter::yield_for(FunctionRef<bool()> done) {
+  if (!options_.is_crowded || options_.spin_ns == 0 || !yield_course.yields()) return false;
+  const std::uint64_t begin = options_.now_ns();
+  std::uint64_t yields = 0;
+  bool has_come = false;
+  do {
+    options_.yield();
+    ++yields;
+    has_come = done();
+  } while (!has_come && options_.now_ns() - begin < YieldCourse::longest_ns);
+  // Relaxed: a count.
+  yielded_.fetch_add(yields, std::memory_order_relaxed);
+  yield_course.ended(has_come);
+  return has_come;
+}
+
 // Looks by look(), which does what it can for done() to come true, then sleeps with `sleep(gap)`, which returns at once
 // where done() has come true. Between two calls of the idle hook done() is looked at.
 Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<bool()> look,
                                     FunctionRef<void(std::uint64_t)> sleep, const char* doing, const Looking& looking) {
-  if (look_for(look, looking)) return {};
+  if (look_for(look, looking) || yield_for(look)) return {};
   if (Status status = check_known_deaths(done, doing); !status.is_ok()) return status;
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = monotonic_ns();

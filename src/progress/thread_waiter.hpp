@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -20,11 +21,12 @@ class ThreadWaiter : public Waiter {
     std::uint64_t gap_ns = 100'000'000;
     std::function<void()> idle;  // called between sleeps, at most idle_gap_ns apart, and in looks for other hosts
     std::uint64_t idle_gap_ns = 1'000'000;
-    bool is_crowded = false;  // some rank waits for another's processor: threads sleep without a look
-    std::function<std::uint64_t()> now_ns = monotonic_ns;  // for the hook, and for what is told
+    bool is_crowded = false;  // some rank waits for another's processor: threads yield to it, then sleep
+    std::function<std::uint64_t()> now_ns = monotonic_ns;  // for the hook, for yields, and for what is told
     // A wait that lasts so long is told of, once; 0: none is. The next waits have to last twice as long each time.
     std::uint64_t told_after_ns = 0;
     std::function<void(const char* doing, std::uint64_t waited_ns)> tell_of_wait = {};
+    std::function<void()> yield = std::this_thread::yield;
   };
 
   ThreadWaiter(Options options, PeerWatch& watch, EventCount& own)
@@ -36,7 +38,7 @@ class ThreadWaiter : public Waiter {
   void note_come() override;
   Status looked_in_vain(const char* doing) override;
   bool is_crowded() const override { return options_.is_crowded; }
-  // Whether a thread looks at all before it sleeps.
+  // Whether a thread looks at all before it yields or sleeps.
   bool would_look() const { return !options_.is_crowded && options_.spin_ns != 0; }
   EventCount& own_events() override { return own_; }
   // Called by a thread once a wait, before it first sleeps where replies wake it. Set before anybody waits.
@@ -93,6 +95,7 @@ class ThreadWaiter : public Waiter {
   };
 
   std::uint64_t slept() const { return slept_.load(std::memory_order_relaxed); }
+  std::uint64_t yielded() const { return yielded_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint64_t stream_factor = 10;
@@ -109,6 +112,7 @@ class ThreadWaiter : public Waiter {
   Status wait_looking(EventCount& where, FunctionRef<bool()> done, FunctionRef<bool()> look,
                       FunctionRef<void()> end_looking, const char* doing);
   bool look_for(FunctionRef<bool()> done, const Looking& looking);
+  bool yield_for(FunctionRef<bool()> done);
   bool look_for_grant(LockGrant& grant, std::uint64_t& idle_at);
   Status sleep_for_grant(LockGrant& grant, std::uint64_t& idle_at, std::uint64_t& last_look, const char* doing);
   void be_idle_in_queue(std::uint64_t& idle_at);
@@ -143,6 +147,7 @@ class ThreadWaiter : public Waiter {
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint32_t> lookers_{0};
   std::atomic<std::uint64_t> slept_{0};
+  std::atomic<std::uint64_t> yielded_{0};
   std::atomic<std::uint64_t> last_vain_look_ns_{0};
   std::atomic<std::uint64_t> last_idle_ns_{0};
   std::atomic<std::uint64_t> told_after_ns_{0};

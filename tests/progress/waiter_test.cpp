@@ -101,6 +101,66 @@ TEST_F(Waiting, looks_at_the_condition_between_two_calls_of_the_hook) {
   EXPECT_EQ(idles, 20);
 }
 
+// Counted, by a clock that moves by what each yield takes.
+class WaitingOnACrowdedNode : public Waiting {
+ protected:
+  struct Counts {
+    std::uint64_t yields = 0, sleeps = 0;
+    bool operator==(const Counts&) const = default;
+  };
+
+  // What a wait does that ends after so many looks, or once it has slept.
+  Counts of_a_wait(int looks, bool until_it_slept = false) {
+    const Counts before = counts();
+    int looked = 0;
+    const auto done = [&] {
+      waiter_->own_events().notify_all();  // no sleep lasts
+      return until_it_slept ? waiter_->slept() != before.sleeps : ++looked > looks;
+    };
+    EXPECT_TRUE(waiter_->wait(waiter_->own_events(), done, "test").is_ok());
+    return {waiter_->yielded() - before.yields, waiter_->slept() - before.sleeps};
+  }
+  void SetUp() override {
+    Waiting::SetUp();
+    ThreadWaiter::Options options;
+    options.is_crowded = true;
+    options.now_ns = [this] { return now_ns_; };
+    options.yield = [this] { now_ns_ += yield_ns_; };
+    waiter_ = std::make_unique<ThreadWaiter>(std::move(options), *watch_, segment_->rank(0).waiters);
+    // Other tests of this process may have left the thread with yields that were in vain.
+    while (of_a_wait(2).yields == 0) {
+    }
+  }
+
+  std::uint64_t yield_ns_ = 1'000;
+
+ private:
+  Counts counts() const { return {waiter_->yielded(), waiter_->slept()}; }
+
+  std::uint64_t now_ns_ = 1'000'000;
+  std::unique_ptr<ThreadWaiter> waiter_;
+};
+
+TEST_F(WaitingOnACrowdedNode, yields_and_does_not_sleep_where_yields_end_it) {
+  for (int wait = 0; wait < 100; ++wait) EXPECT_EQ(of_a_wait(5), (Counts{.yields = 5, .sleeps = 0}));
+}
+
+TEST_F(WaitingOnACrowdedNode, sleeps_where_yields_are_in_vain_and_soon_without_them) {
+  EXPECT_EQ(of_a_wait(0, true), (Counts{.yields = 100, .sleeps = 1})) << "100 us of yields";
+  std::uint64_t yields = 0;
+  for (int wait = 0; wait < 640; ++wait) yields += of_a_wait(0, true).yields;
+  EXPECT_LE(yields, 16 * 100u) << "five waits that yield before every 64th does";
+}
+
+TEST_F(WaitingOnACrowdedNode, gives_up_after_one_yield_in_which_another_took_a_slice) {
+  yield_ns_ = 3'000'000;
+  EXPECT_EQ(of_a_wait(0, true), (Counts{.yields = 1, .sleeps = 1}));
+  EXPECT_EQ(of_a_wait(0, true), (Counts{.yields = 0, .sleeps = 1}));
+  yield_ns_ = 1'000;
+  EXPECT_EQ(of_a_wait(5), (Counts{.yields = 5, .sleeps = 0}));
+  EXPECT_EQ(of_a_wait(5), (Counts{.yields = 5, .sleeps = 0})) << "once yields end a wait, the next one yields too";
+}
+
 // A wait that ends within its first looks, by a clock that stands still in between.
 class WaitingForAnotherHost : public Waiting {
  protected:
