@@ -53,15 +53,15 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.result("exit 77", may_be_skipped=("step",)).outcome, "skipped")
 
     def test_beyond_their_limit_have_failed_and_leave_no_process(self):
-        late = self.result(f"sleep 1000 & echo $! > {self.folder}/pid; wait", limit_s=3)
+        late = self.result(f"sleep 1000 & echo $! > {self.folder}/pid; wait", limit_s=1)
         self.assertEqual(late.outcome, "failed")
-        self.assertEqual(late.said, "step did not end within its limit of 3 s and was killed")
+        self.assertEqual(late.said, "step did not end within its limit of 1 s and was killed")
         self.assertTrue(has_ended(int((self.folder / "pid").read_text(encoding="utf-8"))))
 
     def test_share_one_limit_among_their_commands(self):
-        self.assertEqual(self.result("sleep 2", "sleep 2", limit_s=30).outcome, "passed")
-        late = self.result("sleep 2", "sleep 2", limit_s=3)
-        self.assertEqual((late.outcome, late.said), ("failed", "step did not end within its limit of 3 s and was killed"))
+        self.assertEqual(self.result("sleep 0.6", "sleep 0.6", limit_s=30).outcome, "passed")
+        late = self.result("sleep 0.6", "sleep 0.6", limit_s=1)
+        self.assertEqual((late.outcome, late.said), ("failed", "step did not end within its limit of 1 s and was killed"))
 
     def test_whose_tool_is_not_there_have_failed_and_the_next_runs(self):
         check = release_check.Check(io.StringIO(), ())
