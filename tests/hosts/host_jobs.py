@@ -77,11 +77,11 @@ class Job:
             self.has_said_all = True
             self.said.notify_all()
 
-    def says(self, text, limit_s):
-        """Whether it has said the text before the limit, before its end and before it said that a case failed."""
+    def says(self, text, limit_s, times=1):
+        """Whether it has said the text so often before the limit, before its end and before it said that a case failed."""
         with self.said:
-            self.said.wait_for(lambda: text in self.output or "FAILED" in self.output or self.has_said_all, limit_s)
-            return text in self.output
+            self.said.wait_for(lambda: self.output.count(text) >= times or "FAILED" in self.output or self.has_said_all, limit_s)
+            return self.output.count(text) >= times
 
     def ends(self, limit_s):
         """The exit status; None for what had to be killed."""

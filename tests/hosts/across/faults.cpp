@@ -21,16 +21,19 @@ void say(const Job& job, const std::string& what) {
   std::fflush(stdout);
 }
 
-// Words: a file. Every rank adds to the words of all others, fetches and puts, until the file is there; then each sum
-// must be what all have sent. "streaming" tells that it goes on.
+// Words: two files. Every rank adds to the words of all others, fetches and puts, until the first is there; then each
+// sum must be what all have sent. "streaming" tells that it goes on, and "has gone on" after a round that a rank began
+// with the second there, with the rank's number behind its name: it takes that away.
 void stream(const Job& job) {
   constexpr std::size_t count = 64;
   const std::string& until = job.words.at(0);
   Words words = allocate(count + 1 + static_cast<std::size_t>(job.size));
   FINE(farsum_lock_all(words.window));
   const std::vector<std::uint64_t> ones(count, 1);
+  const std::string asked = job.words.at(1) + std::to_string(job.rank);
   std::uint64_t rounds = 0, drawn = 0, last = 0;
   while (access(until.c_str(), F_OK) != 0) {
+    const bool is_asked = unlink(asked.c_str()) == 0;
     for (int target = 0; target < job.size; ++target) {
       if (target == job.rank) continue;
       const std::uint64_t one = 1;
@@ -44,6 +47,7 @@ void stream(const Job& job) {
       last = drawn;
     }
     if (rounds++ == 0) say(job, "streaming");
+    if (is_asked) say(job, "has gone on");
   }
   FINE(farsum_unlock_all(words.window));
   barrier();
