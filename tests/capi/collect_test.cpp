@@ -289,8 +289,11 @@ struct MeetsAtItsEnd {
 // In make test-all: a death on another node is known by its silence.
 TEST(Collect, fails_over_nodes_in_all_waits_when_a_rank_dies) {
   std::vector<Variables> soon_asked = two_nodes;
-  for (Variables& of_rank : soon_asked) of_rank["FARSUM_NET_TIMEOUT"] = "6";
-  for (const int dies : {1, 3}) {
+  for (Variables& of_rank : soon_asked) of_rank["FARSUM_NET_TIMEOUT"] = "2";
+  constexpr std::array<int, 2> victims = {1, 3};
+  run_jobs_at_once(victims.size(), [&](int job) {
+    const int dies = victims[static_cast<std::size_t>(job)];
+    SCOPED_TRACE("rank " + std::to_string(dies) + " dies");
     const SharedWithRanks<Gathering> survivors;
     survivors->open(most_ranks - 1);
     run_embedded(soon_asked, [dies, &survivors](int rank, Gathering& everybody) {
@@ -307,7 +310,7 @@ TEST(Collect, fails_over_nodes_in_all_waits_when_a_rank_dies) {
       EXPECT_REFUSED(farsum_wait(&queued.request), FARSUM_ERR_PEER_FAILED, HasSubstr("rank"));
       EXPECT_REFUSED(farsum_wait(&late.request), FARSUM_ERR_PEER_FAILED, HasSubstr("rank"));
     });
-  }
+  });
 }
 
 TEST(Collect, goes_on_in_groups_that_overlap) {

@@ -77,6 +77,14 @@ inline void run_embedded(const std::vector<Variables>& of_rank, const std::funct
   });
 }
 
+// Jobs that mostly wait, each in a process of its own that starts its ranks.
+inline void run_jobs_at_once(std::size_t jobs, const std::function<void(int job)>& run_one) {
+  Job starters;
+  starters.ranks = static_cast<int>(jobs);
+  starters.starts = false;
+  run_ranks(starters, run_one);
+}
+
 inline const std::vector<Variables> two_nodes = {{{"FARSUM_NODE_NAME", "fox"}},
                                                  {{"FARSUM_NODE_NAME", "owl"}},
                                                  {{"FARSUM_NODE_NAME", "owl"}},
