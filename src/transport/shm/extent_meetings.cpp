@@ -7,7 +7,10 @@ namespace farsum {
 // Nothing: it is the first to come, and has to bring an extent. 0 bytes: there is none to be had.
 std::optional<HeapExtent> ExtentMeetings::join(const Key& key, std::uint32_t expected, Spare& spare, std::uint32_t me) {
   const HeapLock::Guard guard(lock_, me);
-  if (!guard.usable()) return HeapExtent{};
+  if (!guard.usable()) {
+    spare.refusal = guard.refusal();
+    return HeapExtent{};
+  }
   PendingExtent* vacant = nullptr;
   for (PendingExtent& pending : table_) {
     if (pending.expected == 0) {
@@ -36,6 +39,7 @@ Result<HeapExtent> ExtentMeetings::meet(const Key& key, std::uint32_t expected, 
     if (!spare.has_no_room) heap_.release(spare.extent, me);  // somebody else was quicker
     if (spare.has_no_room && extent->bytes == 0) return made;
   }
+  if (!spare.refusal.is_ok()) return std::move(spare.refusal);
   if (extent->bytes == 0)
     return Status(Code::no_memory, "the node has no room for a group, or too many are being made at once there");
   return *extent;

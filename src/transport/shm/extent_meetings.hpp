@@ -39,6 +39,7 @@ class ExtentMeetings {
   struct Spare {
     HeapExtent extent;
     bool has_no_room = false;
+    Status refusal;  // of the heap, once a rank has died while it changed it
   };
   std::optional<HeapExtent> join(const Key& key, std::uint32_t expected, Spare& spare, std::uint32_t me);
 
