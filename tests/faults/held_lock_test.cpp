@@ -1,6 +1,7 @@
 // Ranks that are killed exactly where it hurts: while they hold a given lock, wait for it, have a mailbox slot half
-// written, or hand something over. The victim is run instruction by instruction until it is there, and killed at a
-// seeded instruction from then on. FARSUM_FAULT_SEEDS and FARSUM_FAULT_SEED as in kill_test.cpp.
+// written, or hand something over. The victim is run until it takes the lock, where the processor can tell of that,
+// else instruction by instruction until it is there, and killed at a seeded instruction from then on.
+// FARSUM_FAULT_SEEDS and FARSUM_FAULT_SEED as in kill_test.cpp.
 #include <sched.h>
 
 #include <algorithm>
@@ -201,7 +202,9 @@ std::string kill_there(const Case& one, std::uint64_t seed, std::string& skipped
   Job job(options);
   job.start([&](const Rank& self) {
     return run_workload(self, workload, ~std::uint64_t{0}, [&](Scene& scene) {
-      self.words().value.store(one.find(scene));
+      const std::uint64_t offset = one.find(scene);
+      self.words().value.store(offset);
+      self.words().address.store(reinterpret_cast<std::uintptr_t>(capi::live_context()->segment().at(offset)));
       self.words().ready.store(1);
       while (one.from_first_round && self.control->go.load() == 0) farsum_sync(scene.window);
     });
@@ -222,13 +225,20 @@ std::string kill_there(const Case& one, std::uint64_t seed, std::string& skipped
       return "";
     }
     job.control().go.store(1);
-    const bool got_there = stepper.step_until([&] {
+    const auto dies_here = [&] {
       const bool is_there = one.there == nullptr || one.there(view);
       if (is_there) ++under_lock;
       if (one.just_behind) return under_lock != 0 && !is_there;
       // What comes once only: just after it will do.
       return under_lock > instructions || (one.from_first_round && under_lock != 0 && !is_there);
-    });
+    };
+    // A copy on the way to a lock, and from one time under it to the next, takes a step for each few bytes.
+    const auto runs_to_lock = [&] {
+      return one.there == holds_stripe && !holds_stripe(view) &&
+             stepper.run_to_write(job.words(victim).address.load(), [&] { return holds_stripe(view); });
+    };
+    bool got_there = dies_here();
+    while (!got_there && (runs_to_lock() || stepper.step())) got_there = dies_here();
     if (!got_there)
       return fmt::format("\n  after {} instructions rank {} was not there ({})", stepper.steps(), victim, under_lock);
     job.kill_rank(victim, false);

@@ -43,6 +43,7 @@ struct RankWords {
   std::atomic<int> status{FARSUM_OK};
   std::atomic<std::uint64_t> ended_ns{0};
   std::atomic<std::uint64_t> value{0};
+  std::atomic<std::uint64_t> address{0};
   std::array<char, 512> text{};
   std::array<char, 512> gathered{};
 };

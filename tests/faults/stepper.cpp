@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/time.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -75,6 +77,23 @@ bool Stepper::wait_stopped() {
 bool Stepper::step() {
   ++steps_;
   return ptrace(PTRACE_SINGLESTEP, thread_, nullptr, signal_) == 0 && wait_stopped();
+}
+
+bool Stepper::set_debug_register(std::size_t index, std::uint64_t value) {
+#if defined(__x86_64__)
+  const std::size_t at = offsetof(struct user, u_debugreg) + index * sizeof(user::u_debugreg[0]);
+  return ptrace(PTRACE_POKEUSER, thread_, at, value) == 0;
+#else
+  return static_cast<void>(index), static_cast<void>(value), false;
+#endif
+}
+
+bool Stepper::run_to_write(std::uint64_t address, const std::function<bool()>& there) {
+  constexpr std::uint64_t none = 0, four_bytes_written = 1 | 0b01 << 16 | 0b11 << 18;
+  if (!set_debug_register(0, address) || !set_debug_register(7, four_bytes_written)) return false;
+  bool is_there = there();
+  while (!is_there && ptrace(PTRACE_CONT, thread_, nullptr, signal_) == 0 && wait_stopped()) is_there = there();
+  return set_debug_register(7, none) && is_there;
 }
 
 bool Stepper::step_until(const std::function<bool()>& there) {

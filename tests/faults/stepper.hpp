@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -37,12 +38,16 @@ class Stepper {
   // One instruction, or one system call however long it blocks. False when the thread ended, or the watchdog's time is
   // up.
   bool step();
+  // Lets it run until there() holds after it has written to the four bytes at that address of its own. False where the
+  // processor tells of no writes here, so that only steps are left, and as step() does.
+  bool run_to_write(std::uint64_t address, const std::function<bool()>& there);
   // Steps until there() holds; false as step() does.
   bool step_until(const std::function<bool()>& there);
   std::uint64_t steps() const { return steps_; }
 
  private:
   bool wait_stopped();
+  bool set_debug_register(std::size_t index, std::uint64_t value);
 
   pid_t thread_;
   bool leads_;
