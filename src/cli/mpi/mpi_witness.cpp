@@ -17,6 +17,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <set>
 #include <utility>
 #include <vector>
@@ -33,8 +34,13 @@ constexpr std::int32_t nothing_yet = farsum_witness_watches;
 
 constexpr int longest_doubt_ms = 1000;
 
-// MPI_Init lets ranks go at about the same time: whoever comes this much later than another comes no more.
-constexpr std::chrono::seconds patience{10};
+// MPI_Init lets ranks go at about the same time: whoever comes this much later than another comes no more. 0: nothing
+// is said. The caller has read the setting, so that it is a number.
+std::chrono::seconds patience_of_process() {
+  constexpr std::chrono::seconds usual{10};
+  const char* const setting = std::getenv("FARSUM_WAIT_NOTICE");
+  return setting == nullptr || *setting == '\0' ? usual : std::chrono::seconds(std::atol(setting));
+}
 
 UniqueFd open_process(pid_t pid) { return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
 
@@ -137,8 +143,8 @@ class Witness {
 
   // -1: nobody is missing, or it has been said.
   int patience_left_ms() const {
-    if (came_.size() >= expected_ || has_named_ || has_named_those_who_came_) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(last_came_ + patience - Clock::now());
+    if (came_.size() >= expected_ || has_named_ || has_named_those_who_came_ || patience_.count() == 0) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(last_came_ + patience_ - Clock::now());
     return std::max(0, static_cast<int>(left.count()));
   }
 
@@ -158,7 +164,7 @@ class Witness {
         "not come. A rank that lacks Farsum's preload (a static program, FARSUM_MPI_OFF, an environment of its own) "
         "never "
         "comes: give it to all ranks or to none\n",
-        came_.size(), expected_, fmt::join(came_, ", "), patience.count());
+        came_.size(), expected_, fmt::join(came_, ", "), patience_.count());
     static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
   }
 
@@ -204,6 +210,7 @@ class Witness {
   std::set<std::int32_t> came_;
   std::size_t expected_ = 0;  // of the launch of those
   Clock::time_point last_came_;
+  const std::chrono::seconds patience_ = patience_of_process();
   bool has_named_those_who_came_ = false;
   bool has_named_ = false;  // or nobody is to be named: the program ends the job
 };

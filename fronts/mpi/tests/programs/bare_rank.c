@@ -1,7 +1,8 @@
 /* OPTIONS: --limit 60 --until "1 of this host's 2 ranks (0) are in MPI_Init"
+ * OPTIONS: --set FARSUM_WAIT_NOTICE=1
  * NOT FOR: impi mpich5 mpich5-abi openmpi5
- * In make test-all: the witness speaks after 10 s
- * It takes 10 s, and is looked at with two libraries only: a rank without Farsum, for which the others wait in
+ * Takes seconds: the witness speaks after one
+ * It is looked at with two libraries only: a rank without Farsum, for which the others wait in
  * MPI_Init: the witness says so. */
 #include <unistd.h>
 
