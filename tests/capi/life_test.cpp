@@ -325,7 +325,11 @@ TEST(Windows, that_come_and_go_ten_thousand_times_leave_nothing) {
 
 // In make test-all: every order of many windows.
 TEST(Windows, may_be_freed_in_different_orders_on_different_ranks) {
-  run_ranks(3, [](int rank) {
+  Job job;
+  job.ranks = 3;
+  // A rank looks after this time whether it waits for a window that others have left for later.
+  job.settings = {{"FARSUM_WAIT_GAP_NS", "20000000"}};
+  run_ranks(job, [](int rank) {
     // Large and page-aligned, so that some are promoted where that is possible; the last is the node's memory.
     constexpr std::size_t bytes = std::size_t{1} << 20;
     constexpr std::size_t windows = 4;

@@ -196,6 +196,7 @@ std::string kill_there(const Case& one, std::uint64_t seed, std::string& skipped
   Random random(seed * 7919 + std::hash<std::string>{}(one.name) % 1000);
   JobOptions options;
   options.environment = workload.environment;
+  options.environment.push_back(soon_looked);
   const int victim = one.victim >= 0 ? one.victim : static_cast<int>(random.below(3));
   const std::uint64_t instructions = random.below(one.most_instructions);
   const bool reap = random.below(2) == 1;

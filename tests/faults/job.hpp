@@ -60,6 +60,9 @@ struct Control {
   std::array<RankWords, most_ranks> ranks;
 };
 
+// For ranks that lose another: how long one sleeps before it looks whether its peers live, a tenth of the default.
+inline const std::pair<std::string, std::string> soon_looked{"FARSUM_WAIT_GAP_NS", "50000000"};
+
 struct JobOptions {
   int ranks = 3;
   // Joins through a caller's allgather instead of the launcher's variables.

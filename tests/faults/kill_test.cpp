@@ -28,6 +28,7 @@ std::string kill_once(const Workload& workload, std::uint64_t seed) {
   options.ranks = 3;
   options.by_allgather = !workload.joins_itself && random.below(2) == 1;
   options.environment = workload.environment;
+  options.environment.push_back(soon_looked);
   const int victim = static_cast<int>(random.below(3));
   const std::uint64_t round = 2 + random.below(30);
   const std::uint64_t delay_ns = random.below(random.below(2) == 0 ? 20'000 : 2'000'000);
