@@ -103,7 +103,10 @@ std::vector<Settings> ranks(std::size_t count) { return std::vector<Settings>(co
 
 // In make test-all: every order of many windows.
 TEST(Teardown, in_different_orders_leaves_each_ranks_memory_until_the_last_has_come) {
-  run_in_process(ranks(3), [](InProcessRank me) {
+  std::vector<Settings> settings = ranks(3);
+  // A rank looks after this time whether it waits for a window that others have left for later.
+  for (Settings& of_rank : settings) of_rank.wait_gap_ns = 20'000'000;
+  run_in_process(settings, [](InProcessRank me) {
     Context& context = me.context;
     const std::uint64_t before = context.segment().heap().allocated_bytes();
     std::vector<WindowObject*> windows;
