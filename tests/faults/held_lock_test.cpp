@@ -255,7 +255,6 @@ class KilledHolder : public testing::TestWithParam<Case> {};
 
 // In make test-all (*/word_for_all_that_was_left_and_not_told): the word is held seldom.
 // In make test-all (*/stripe_by_large_accumulate): the stripe is held seldom.
-// In make test-all (*/heap_by_*): the heap is locked seldom and for a short time.
 TEST_P(KilledHolder, is_reported_by_all_others_and_leaves_nothing) {
   const std::uint64_t first = environment_number("FARSUM_FAULT_SEED", 1);
   const std::uint64_t seeds = environment_number("FARSUM_FAULT_SEEDS", 1);
