@@ -18,8 +18,10 @@ void run_apps(const char* program, const char* tests) {
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }
 
+// Takes seconds: it starts several jobs.
 TEST(CounterProgram, hands_out_every_ticket_exactly_once) { run_apps("counter", "Counter"); }
 
+// Takes seconds: it starts several jobs.
 TEST(GupsProgram, loses_no_update_where_the_way_is_atomic) { run_apps("gups", "Gups"); }
 
 TEST(ExamplePrograms, do_what_their_comments_say) { run_apps("example-strided_accumulate", "Examples"); }

@@ -218,6 +218,7 @@ class Gossip {
   std::array<std::uint64_t, most_ranks> notified_{};
 };
 
+// Takes seconds: copies grow old.
 TEST(ReadAge, never_answers_with_less_than_a_rank_was_told_of) {
   for_each_seed(6, [](std::uint64_t seed) {
     const SharedWithRanks<Board> board;

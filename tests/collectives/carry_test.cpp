@@ -86,6 +86,7 @@ TEST_P(Carrying, gives_each_rank_the_bits_of_the_blocking_call) {
   EXPECT_EQ(threads.open_extents(), 0);
 }
 
+// Takes seconds: trees of every degree.
 TEST(Carry, gives_the_bits_of_the_blocking_call_in_a_tree_of_any_degree) {
   for (const std::uint32_t degree : {2U, 3U, 4U, 8U}) {
     for (const std::uint32_t nodes : {2U, 7U, 13U}) {

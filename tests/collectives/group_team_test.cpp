@@ -308,6 +308,7 @@ TEST_P(LettersOfNodes, in_a_barrier_are_one_to_each_other_where_they_are_few_and
   expect_letters(of_a_meeting(), [](GroupTeam& team, std::uint32_t) { ASSERT_TRUE(team.barrier("barrier").is_ok()); });
 }
 
+// In make test-all (*/1000): a thousand nodes.
 TEST_P(LettersOfNodes, in_an_allgather_are_as_many_as_in_a_barrier) {
   expect_letters(of_a_meeting(), [&](GroupTeam& team, std::uint32_t rank) {
     std::vector<std::uint32_t> all(nodes());
@@ -317,6 +318,7 @@ TEST_P(LettersOfNodes, in_an_allgather_are_as_many_as_in_a_barrier) {
   });
 }
 
+// In make test-all (*/1000): a thousand nodes.
 TEST_P(LettersOfNodes, in_a_broadcast_are_one_to_each_node_but_the_roots) {
   std::vector<std::uint32_t> node_of(nodes());
   std::iota(node_of.begin(), node_of.end(), 0u);

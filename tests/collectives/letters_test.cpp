@@ -222,6 +222,7 @@ TEST_F(LettersTest, tells_of_credit_alone_at_half_of_many_slots) {
 
 // One thread serves and one walks, each as fast as it can. Who serves asks for no credit: what comes too early is
 // refused and comes again, so that only the letters themselves order what the threads read and write.
+// Takes seconds: two threads, many thousand letters.
 TEST_F(LettersTest, lets_one_thread_file_while_another_takes) {
   constexpr std::uint64_t count = 5'000;
   std::thread serves([&] {

@@ -197,6 +197,7 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Bool()),
     name_of_case);
 
+// Takes seconds (*/*teen_nodes*): fifteen nodes of threads.
 TEST_P(ReductionsOn, give_what_one_after_the_other_gives_for_every_type_and_operator) {
   run_all_kinds(pairs_that_can_be_folded(), {1, 9});
 }
@@ -209,6 +210,7 @@ TEST_P(ReductionsOn, take_any_number_of_elements) {
                 {0, 1, 5, 6, slot / size(), slot / size() + 1, slot, slot + 1, piece, piece + 1, 2 * piece + 7});
 }
 
+// Takes seconds (*/*teen_nodes*): fifteen nodes of threads.
 TEST_P(ReductionsOn, follow_one_another_without_mixing) {
   run([&](Member member) {
     for (std::uint64_t call = 0; call < 300; ++call) {
@@ -304,6 +306,7 @@ TEST_P(ReductionsOn, of_different_lengths_in_pieces_are_told_apart) {
 
 // Whatever lies between them, and whoever is ahead.
 // In full in make test-all: three seeds of 200 calls.
+// Takes seconds (*/fifteen_nodes*): fifteen nodes of threads.
 TEST_P(ReductionsOn, mix_at_random_with_all_other_calls_of_a_group) {
   const std::uint64_t calls = test::in_full_or(200, 40);
   for (const std::uint64_t seed : seeds(3)) {

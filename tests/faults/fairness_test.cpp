@@ -122,7 +122,9 @@ void judge(int (*body)(const Rank&)) {
   EXPECT_EQ(job.leftovers(), "");
 }
 
+// Takes seconds: ranks queue one after the other.
 TEST(WindowLock, is_handed_over_in_the_order_of_arrival) { judge(contend_for_window); }
+// Takes seconds: ranks queue one after the other.
 TEST(Mutex, is_handed_over_in_the_order_of_arrival) { judge(contend_for_mutex); }
 
 }  // namespace

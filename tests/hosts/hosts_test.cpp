@@ -176,11 +176,13 @@ TEST_F(Hosts, reach_each_other_on_a_machine_whose_own_network_has_their_addresse
   EXPECT_THAT(there.output, testing::Not(HasSubstr("10.77.0.2")));
 }
 
+// In make test-all: a link is cut for seconds.
 TEST_F(Hosts, keep_a_connection_through_a_cut_that_swallows_its_packets_without_a_word) {
   const Ended check = link_check("cut", "a", "b");
   EXPECT_EQ(check.status, 0) << check.output;
 }
 
+// In make test-all: a link is cut for seconds.
 TEST_F(Hosts, cut_a_delayed_link_as_well) {
   ASSERT_EQ(hosts("slow --delay-us 1000").output, "");
   const Ended check = link_check("cut", "a", "b");
@@ -201,6 +203,7 @@ TEST_F(HostSet, cut_one_link_and_no_other) {
 }
 
 // Below are bounds that no load of the machine can break: a link may be slower than was said, never faster.
+// Takes seconds: messages are delayed.
 TEST_F(Hosts, delay_both_ways_of_a_link_by_what_was_said) {
   ASSERT_EQ(hosts("slow --delay-us 20000 a b").output, "");
   EXPECT_GE(std::stol("0" + link_check("round_trip", "a", "b").output), 40'000);
@@ -226,6 +229,7 @@ TEST_F(HostsWithRate, pass_no_more_than_it) {
   EXPECT_EQ(link_check("stream", "b", "a").status, 0);
 }
 
+// Takes seconds: a limited link is filled.
 TEST_F(HostsWithRate, pass_no_more_than_it_where_the_relay_limits_it) {
   pass_no_more_than(" --relay");
   EXPECT_THAT(hosts("status").output, HasSubstr("at most 100 Mbit/s (relay)"));
@@ -368,6 +372,7 @@ TEST_F(Hosts, take_a_launchers_command_as_a_remote_shell_does) {
 
 class HostsWithMpi : public Hosts, public testing::WithParamInterface<std::string> {};
 
+// In make test-all: launchers of other libraries.
 TEST_P(HostsWithMpi, are_two_nodes_to_its_launcher_and_its_ranks) {
   const Ended ran = shell(std::string(FARSUM_SOURCE_DIR) + "/tests/hosts/mpi_start.py " + tool + " " + name_ + " " +
                           GetParam() + " 1");

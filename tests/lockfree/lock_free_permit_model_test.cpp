@@ -113,6 +113,7 @@ Outcome single_beside_bulk(bool starts_lock_free, std::uint32_t each, Options op
                         });
 }
 
+// Takes seconds: the explorer goes through all its states.
 TEST(LockFreePermitModel, loses_no_update_beside_one_in_plain_steps) {
   expect_holds(single_beside_bulk<ModelAtomics<>>(true, 2));
 }

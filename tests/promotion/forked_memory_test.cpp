@@ -145,6 +145,7 @@ void make_a_child(int) {
   if (child < 0 || waitpid(child, &status, 0) != child || status != 0) wrong_children = wrong_children + 1;
 }
 
+// Takes seconds: children are made again and again.
 TEST_F(ForkedMemory, is_never_seen_midway_by_children_of_signal_handlers) {
   handled_memory = map_.middle();
   handled_bytes = bytes_;

@@ -490,6 +490,7 @@ class CountedSignal {
   struct sigaction before_ {};
 };
 
+// Takes seconds: threads are held again and again.
 TEST_F(HeldThreads, get_a_signal_that_was_sent_meanwhile) {
   const CountedSignal counted(SIGUSR1);
   const Companion companion(&yield_until);

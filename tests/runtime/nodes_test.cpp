@@ -648,6 +648,7 @@ TEST(OverNodes, groups_of_some_ranks_have_windows_of_their_own) {
 }
 
 // What comes for a team that is not there any more, or not yet, would be dropped, and somebody would wait for ever.
+// Takes seconds: teams by the hundred.
 TEST(OverNodes, teams_come_and_go_while_letters_are_under_way) {
   constexpr std::uint32_t rounds = 300;
   run_on_nodes({0, 1, 2, 1}, Settings(), [](InProcessRank self) {

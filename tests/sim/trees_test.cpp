@@ -13,6 +13,7 @@ namespace farsum {
 namespace {
 
 // In full in make test-all: 40 seeds.
+// Takes seconds: ten seeds of up to nineteen nodes.
 TEST(SimulatedTrees, give_right_answers_or_the_name_of_the_dead_whatever_the_seed) {
   std::uint64_t runs = 0, held_back = 0, without_room = 0, without_slot = 0, told_of_death = 0;
   for_each_seed(test::in_full_or(40, 10), [&](std::uint64_t seed) {
@@ -46,6 +47,7 @@ struct FaultInTrees {
 
 class FaultsInTrees : public testing::TestWithParam<FaultInTrees> {};
 
+// Takes seconds: twenty seeds of up to nineteen nodes.
 TEST_P(FaultsInTrees, are_caught_with_each_seed) {
   for_each_seed(20, [](std::uint64_t seed) {
     TreeWorld world(seed, GetParam().fault);
@@ -63,6 +65,7 @@ INSTANTIATE_TEST_SUITE_P(That, FaultsInTrees,
                          [](const auto& fault) { return fault.param.name; });
 
 // So the fault above is one that lasts.
+// Takes seconds: twenty seeds of up to nineteen nodes.
 TEST(SimulatedTrees, lose_nothing_where_credit_is_forgotten_once) {
   for_each_seed(20, [](std::uint64_t seed) {
     TreeWorld world(seed, TreeFault::credit_lost_once);
