@@ -47,6 +47,24 @@ FARSUM_API farsum_status farsum_network_card(void* card);
  * Any thread may call; waits for nobody. */
 FARSUM_API farsum_status farsum_network_introduce(const void* cards, int count);
 
+/* ---- groups of a moment ------------------------------------------------------------------------------------ */
+
+/* farsum_group_create for ranks that have agreed on a number: it tells this group from the others of the same list, so
+ * that several threads may make groups of one list at once, in any order.
+ * `number`: the same on all ranks listed, and never the same twice for one list.
+ * Errors: those of farsum_group_create.
+ * Collective over the ranks listed. Any thread may call. */
+FARSUM_API farsum_status farsum_group_create_numbered(farsum_group parent, const int* ranks, int count, uint64_t number,
+                                                      farsum_group* group);
+
+/* Takes this rank out of a group, and zeroes the handle. The other ranks are not asked and stay in it; each leaves when
+ * it likes, and the memory that they shared is given back with the last.
+ * This rank must have freed what it made over the group, and ended each call of it that others are to end.
+ * Errors: NOT_INITIALIZED, HANDLE, ARGUMENT for the group of all ranks; PENDING while windows, counters or mutexes of
+ * this rank live over it; UNSUPPORTED where farsum_collect was called over it.
+ * Any thread may call; waits for nobody. */
+FARSUM_API farsum_status farsum_group_leave(farsum_group* group);
+
 /* ---- progress of others ------------------------------------------------------------------------------------ */
 
 /* A thread that polls something else anyway, such as another runtime's progress, may serve meanwhile what ranks of

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -220,6 +221,23 @@ Status start(const farsum_init_options& options) {
   // Release: everything above is there for whoever finds the context; pairs with the acquire load in live_context.
   state.live.store(state.context.get(), std::memory_order_release);
   return {};
+}
+
+farsum_status make_group(const char* call, farsum_group parent, const int* ranks, int count,
+                         std::optional<std::uint64_t> number, farsum_group* handle) {
+  const HearsAtEnd hears;
+  Group* group = nullptr;
+  if (const farsum_status status = find_group(call, parent, group); status != FARSUM_OK) return status;
+  if (count < 1 || ranks == nullptr || handle == nullptr) {
+    return fail(Code::argument,
+                fmt::format("{}: at least one rank must be listed, and a place for the handle given", call));
+  }
+  HandleTable<GroupSlot>::Reservation reservation(global().groups);
+  Result<Group*> made = live_context()->groups().create(*group, ranks_of(ranks, count),
+                                                        {.lacks_memory = reservation.lacks_memory(), .number = number});
+  if (!made.is_ok()) return fail(made.take_status());
+  *handle = {reservation.give_to({made.value()})};
+  return FARSUM_OK;
 }
 
 }  // namespace
@@ -441,19 +459,25 @@ farsum_status farsum_node(farsum_group handle, int rank, int* node) {
 }
 
 farsum_status farsum_group_create(farsum_group parent, const int* ranks, int count, farsum_group* handle) {
-  return guarded("farsum_group_create", [&]() -> farsum_status {
-    const HearsAtEnd hears;
+  return guarded("farsum_group_create",
+                 [&] { return make_group("farsum_group_create", parent, ranks, count, std::nullopt, handle); });
+}
+
+farsum_status farsum_group_create_numbered(farsum_group parent, const int* ranks, int count, uint64_t number,
+                                           farsum_group* handle) {
+  return guarded("farsum_group_create_numbered",
+                 [&] { return make_group("farsum_group_create_numbered", parent, ranks, count, number, handle); });
+}
+
+farsum_status farsum_group_leave(farsum_group* handle) {
+  return guarded("farsum_group_leave", [&]() -> farsum_status {
+    if (handle == nullptr) return fail(Code::argument, "farsum_group_leave: null handle");
     Group* group = nullptr;
-    if (const farsum_status status = find_group("farsum_group_create", parent, group); status != FARSUM_OK)
+    if (const farsum_status status = find_group("farsum_group_leave", *handle, group); status != FARSUM_OK)
       return status;
-    if (count < 1 || ranks == nullptr || handle == nullptr) {
-      return fail(Code::argument,
-                  "farsum_group_create: at least one rank must be listed, and a place for the handle given");
-    }
-    HandleTable<GroupSlot>::Reservation reservation(global().groups);
-    Result<Group*> made = live_context()->groups().create(*group, ranks_of(ranks, count), reservation.lacks_memory());
-    if (!made.is_ok()) return fail(made.take_status());
-    *handle = {reservation.give_to({made.value()})};
+    if (const Status status = live_context()->groups().leave(group); !status.is_ok()) return fail(status);
+    global().groups.remove(handle->bits);
+    handle->bits = 0;
     return FARSUM_OK;
   });
 }

@@ -69,6 +69,7 @@ class Group {
   std::span<std::byte> words() { return words_; }
   // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
   std::atomic<int>& users() { return users_; }
+  const std::atomic<int>& users() const { return users_; }
   CarriedAnchor& carried_anchor() const { return *carried_anchor_; }
   // What carries the calls that nobody waits for; null before the first.
   GroupCarry* carried() const { return carried_.get(); }

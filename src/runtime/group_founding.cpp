@@ -35,13 +35,13 @@ class Largest final : public LetterContent {
 
 }  // namespace
 
-GroupFounding::GroupFounding(const Parts& parts, const ListedRanks& listed, std::uint64_t round,
-                             const Group::Means& means)
+GroupFounding::GroupFounding(const Parts& parts, const ListedRanks& listed, const Name& name, const Group::Means& means)
     : parts_(parts),
       listed_(listed),
       means_(means),
-      key_(listed.hash(ListHash::of_team, round) | group_team_keys),
-      making_key_(listed.hash(ListHash::of_making, round) | group_team_keys) {}
+      key_(listed.hash(name.is_agreed ? ListHash::of_numbered_team : ListHash::of_team, name.number) | group_team_keys),
+      making_key_(listed.hash(name.is_agreed ? ListHash::of_numbered_making : ListHash::of_making, name.number) |
+                  group_team_keys) {}
 
 Status GroupFounding::found(HeapExtent& block) {
   std::uint32_t here = 0, my_place_here = 0;

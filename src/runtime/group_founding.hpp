@@ -52,8 +52,14 @@ class GroupFounding {
     ThreadWaiter& waiter;
     TeamExchange& exchange;
   };
-  // `round` tells the groups of one list apart. `means` has no team where this rank has found no memory for one.
-  GroupFounding(const Parts& parts, const ListedRanks& listed, std::uint64_t round, const Group::Means& means);
+  // What tells the groups of one list apart: how often the list came before, or a number that its ranks agreed on. A
+  // round and a number may be equal.
+  struct Name {
+    std::uint64_t number = 0;
+    bool is_agreed = false;
+  };
+  // `means` has no team where this rank has found no memory for one.
+  GroupFounding(const Parts& parts, const ListedRanks& listed, const Name& name, const Group::Means& means);
 
   // Ends alike on all members, but for deaths. Where all went well the team has begun, in `block`.
   Status found(HeapExtent& block);

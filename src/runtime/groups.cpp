@@ -87,7 +87,7 @@ Status Groups::check(ListedRanks& listed) const {
                                       ListedRanks::creating)};
 }
 
-Result<Group*> Groups::create(Group& parent, std::span<const std::uint32_t> members, bool lacks_memory) {
+Result<Group*> Groups::create(Group& parent, std::span<const std::uint32_t> members, const Creation& creation) {
   ListedRanks listed{parent, members};
   if (Status status = check(listed); !status.is_ok()) return status;
   const auto forget_it = [this](Group* made) { forget(made); };
@@ -96,23 +96,28 @@ Result<Group*> Groups::create(Group& parent, std::span<const std::uint32_t> memb
   std::exception_ptr thrown;
   std::optional<std::uint64_t> round;
   try {
-    if (lacks_memory) throw std::bad_alloc();
+    if (creation.lacks_memory) throw std::bad_alloc();
     means = parts_.maker.make(parts_.remote_nodes.places_of(listed.ranks()), listed.my_rank);
     auto made = std::make_unique<Group>(listed.ranks(), listed.my_rank);
     const MutexGuard lock(mutex_);
-    rounds_.keep_room();
+    if (!creation.number) rounds_.keep_room();
     groups_.push_back(std::move(made));
     group.reset(groups_.back().get());
-    round = rounds_.next(listed.hash(ListHash::of_list, 0));
+    if (!creation.number) round = rounds_.next(listed.hash(ListHash::of_list, 0));
   } catch (...) {
     thrown = std::current_exception();
     means = {};
   }
-  if (!round) round = next_round(listed);
+  if (creation.number) {
+    round = creation.number;
+  } else if (!round) {
+    round = next_round(listed);
+  }
   // So many lists for which there was none at once: the others wait until this one comes again.
   if (!round) std::rethrow_exception(thrown);
   HeapExtent block;
-  Status status = GroupFounding(parts_, listed, *round, means).found(block);
+  const GroupFounding::Name name{.number = *round, .is_agreed = creation.number.has_value()};
+  Status status = GroupFounding(parts_, listed, name, means).found(block);
   if (thrown != nullptr) std::rethrow_exception(thrown);
   if (!status.is_ok()) return status;
   group->begin(block, parts_.node.segment().at(block.offset), std::move(means));
@@ -131,13 +136,16 @@ void Groups::forget(Group* group) {
   std::erase_if(groups_, [group](const auto& other) { return other.get() == group; });
 }
 
+Status Groups::check_unused(const char* call, const Group& group) const {
+  if (&group == world_.get()) return {Code::argument, fmt::format("{}: the group of all ranks is not freed", call)};
+  const int users = group.users().load(std::memory_order_relaxed);
+  if (users == 0) return {};
+  return {Code::pending,
+          fmt::format("{}: {} windows, counters or mutexes made over the group live; free them first", call, users)};
+}
+
 Status Groups::free(Group* group) {
-  if (group == world_.get()) return {Code::argument, "farsum_group_free: the group of all ranks is not freed"};
-  if (group->users().load(std::memory_order_relaxed) != 0) {
-    return {Code::pending,
-            fmt::format("farsum_group_free: {} windows, counters or mutexes made over the group live; free them first",
-                        group->users().load(std::memory_order_relaxed))};
-  }
+  if (Status status = check_unused("farsum_group_free", *group); !status.is_ok()) return status;
   if (const std::size_t open = group->open_requests(); open != 0) {
     return {Code::pending, fmt::format("farsum_group_free: nobody has waited for {} of this rank's requests of "
                                        "farsum_collect over the group; pass them to farsum_wait first",
@@ -145,10 +153,29 @@ Status Groups::free(Group* group) {
   }
   if (group->carried() != nullptr) group->carried()->shut();
   if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
+  part(group);
+  return {};
+}
+
+// Others may still wait for each other in the block, which the last to part gives back. All that they need of this rank
+// is there: it has ended its calls.
+Status Groups::leave(Group* group) {
+  constexpr const char* call = "farsum_group_leave";
+  if (Status status = check_unused(call, *group); !status.is_ok()) return status;
+  if (group->carried() != nullptr) {
+    return {Code::unsupported,
+            fmt::format("{}: farsum_collect was called over the group, whose ranks part together then, by "
+                        "farsum_group_free",
+                        call)};
+  }
+  part(group);
+  return {};
+}
+
+void Groups::part(Group* group) {
   parts_.carried.leave(*group);
   if (group->team().depart()) parts_.node.segment().release(group->block(), parts_.node.id_in_segment());
   forget(group);
-  return {};
 }
 
 Status Groups::find_open_requests() {

@@ -34,9 +34,17 @@ class Groups {
   // All ranks. Where ranks of other nodes are not reached, it has no meetings.
   Group& world() { return *world_; }
 
-  // `lacks_memory`: the caller has found none; then no rank gets the group.
-  Result<Group*> create(Group& parent, std::span<const std::uint32_t> members, bool lacks_memory = false);
+  struct Creation {
+    bool lacks_memory = false;            // the caller has found none; then no rank gets the group
+    std::optional<std::uint64_t> number;  // what its ranks agreed on, and never before for this list
+  };
+  Result<Group*> create(Group& parent, std::span<const std::uint32_t> members, const Creation& creation);
+  Result<Group*> create(Group& parent, std::span<const std::uint32_t> members) {
+    return create(parent, members, Creation{});
+  }
   Status free(Group* group);
+  // The same for this rank alone, which waits for nobody: the others may go on with what needs nothing more of it.
+  Status leave(Group* group);
   // By a thread that makes a call of the group that nobody waits for.
   Result<Carry*> carry_of(Group& group) { return parts_.carried.carry_of(group); }
   // pending where nobody has waited for a request of this rank's.
@@ -45,6 +53,8 @@ class Groups {
  private:
   std::unique_ptr<Group> group_of_the_node();
   Status check(ListedRanks& listed) const;
+  Status check_unused(const char* call, const Group& group) const;
+  void part(Group* group);
   std::optional<std::uint64_t> next_round(const ListedRanks& listed);
   void forget(Group* group);
 

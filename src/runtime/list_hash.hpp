@@ -9,7 +9,7 @@ namespace farsum {
 // FNV-1a over words.
 class ListHash {
  public:
-  enum Purpose : std::uint64_t { of_list, of_team, of_making };
+  enum Purpose : std::uint64_t { of_list, of_team, of_making, of_numbered_team, of_numbered_making };
 
   // The purpose is a word of its own: were it combined with the first rank, that of one list could make up for it.
   explicit ListHash(Purpose purpose) { add(purpose); }

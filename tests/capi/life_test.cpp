@@ -253,6 +253,46 @@ TEST(Groups, that_are_disjoint_make_windows_at_the_same_time) {
   });
 }
 
+// Each rank makes them in an order of its own: with three of them open at once, by three threads.
+TEST(Groups, that_have_numbers_are_made_by_threads_in_any_order) {
+  run_ranks(3, [](int rank) {
+    const std::array<int, 3> all{0, 1, 2};
+    std::vector<std::thread> threads;
+    for (std::uint64_t made = 0; made < 3; ++made) {
+      threads.emplace_back([&, number = (made + static_cast<std::uint64_t>(rank)) % 3] {
+        farsum_group group{};
+        ASSERT_FINE(farsum_group_create_numbered(farsum_world(), all.data(), 3, number, &group));
+        std::array<std::uint64_t, 3> numbers{};
+        ASSERT_FINE(farsum_allgather(group, &number, numbers.data(), sizeof number));
+        EXPECT_EQ(numbers, (std::array<std::uint64_t, 3>{number, number, number}));
+        ASSERT_FINE(farsum_group_leave(&group));
+        EXPECT_EQ(group.bits, 0u);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    barrier();
+  });
+}
+
+TEST(Groups, that_a_rank_leaves_stay_the_others_until_they_leave) {
+  run_ranks(3, [](int rank) {
+    const std::array<int, 3> all{0, 1, 2};
+    for (std::uint64_t number = 0; number < 100; ++number) {
+      farsum_group group{};
+      ASSERT_FINE(farsum_group_create_numbered(farsum_world(), all.data(), 3, number, &group));
+      use_a_window(group);
+      // Rank 0 has left before the others ask for anything of the group again.
+      if (rank == 0) ASSERT_FINE(farsum_group_leave(&group));
+      barrier();
+      if (rank == 0) continue;
+      int size = 0;
+      ASSERT_FINE(farsum_size(group, &size));
+      EXPECT_EQ(size, 3);
+      ASSERT_FINE(farsum_group_leave(&group));
+    }
+  });
+}
+
 TEST(Groups, that_make_no_sense_are_refused) {
   run_ranks(2, [](int rank) {
     farsum_group group{};
@@ -278,6 +318,8 @@ TEST(Groups, that_make_no_sense_are_refused) {
     farsum_window window{};
     ASSERT_FINE(farsum_window_allocate(group, 8, nullptr, &memory, &window));
     EXPECT_REFUSED(farsum_group_free(&group), FARSUM_ERR_PENDING, HasSubstr("1 windows"));
+    EXPECT_REFUSED(farsum_group_leave(&group), FARSUM_ERR_PENDING, HasSubstr("1 windows"));
+    EXPECT_REFUSED(farsum_group_leave(&world), FARSUM_ERR_ARGUMENT, HasSubstr("not freed"));
     ASSERT_FINE(farsum_window_free(&window));
     ASSERT_FINE(farsum_group_free(&group));
   });

@@ -28,6 +28,15 @@ TEST(GroupsTest, give_back_what_a_group_took) {
   EXPECT_EQ(rank.node.segment().heap().allocated_bytes(), before);
 }
 
+TEST(GroupsTest, give_back_what_a_group_took_when_its_ranks_leave_it) {
+  LoneRankWithGroups rank;
+  const std::uint64_t before = rank.node.segment().heap().allocated_bytes();
+  Result<Group*> group = rank.groups.create(rank.groups.world(), only_this_rank, {.number = 3});
+  ASSERT_TRUE(group.is_ok()) << group.take_status().text();
+  EXPECT_TRUE(rank.groups.leave(group.value()).is_ok());
+  EXPECT_EQ(rank.node.segment().heap().allocated_bytes(), before);
+}
+
 TEST(GroupsTest, refuse_lists_with_strangers_doubles_or_without_the_caller) {
   LoneRankWithGroups rank;
   Group& world = rank.groups.world();
@@ -39,10 +48,12 @@ TEST(GroupsTest, refuse_lists_with_strangers_doubles_or_without_the_caller) {
 TEST(GroupsTest, free_neither_the_job_s_nor_one_that_is_used) {
   LoneRankWithGroups rank;
   EXPECT_EQ(rank.groups.free(&rank.groups.world()).code(), Code::argument);
+  EXPECT_EQ(rank.groups.leave(&rank.groups.world()).code(), Code::argument);
   Result<Group*> group = rank.groups.create(rank.groups.world(), only_this_rank);
   ASSERT_TRUE(group.is_ok());
   group.value()->users() = 1;
   EXPECT_EQ(rank.groups.free(group.value()).code(), Code::pending);
+  EXPECT_EQ(rank.groups.leave(group.value()).code(), Code::pending);
   group.value()->users() = 0;
   EXPECT_TRUE(rank.groups.free(group.value()).is_ok());
 }

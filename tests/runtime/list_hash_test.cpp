@@ -22,7 +22,8 @@ TEST(ListHash, tells_two_lists_apart_whose_first_ranks_differ_as_the_purposes_do
 
 TEST(ListHash, tells_small_lists_purposes_and_rounds_apart) {
   std::map<std::uint64_t, int> seen;
-  for (const ListHash::Purpose purpose : {ListHash::of_list, ListHash::of_team, ListHash::of_making}) {
+  for (const ListHash::Purpose purpose : {ListHash::of_list, ListHash::of_team, ListHash::of_making,
+                                          ListHash::of_numbered_team, ListHash::of_numbered_making}) {
     for (std::uint64_t first = 0; first < 16; ++first) {
       for (std::uint64_t second = 0; second < 16; ++second) {
         for (std::uint64_t round = 0; round < 8; ++round)
