@@ -37,6 +37,8 @@ int CommunicatorBindings::unbind(MPI_Comm, int, void* value, void* self) {
   const std::unique_ptr<Binding> binding(static_cast<Binding*>(value));
   const auto& bindings = *static_cast<const CommunicatorBindings*>(self);
   const bool is_of_this_engine = bindings.engine_run_.load(std::memory_order_relaxed) == binding->engine_run;
+  // The engine's group has gone with the engine.
+  if (!is_of_this_engine && binding->own != nullptr) binding->own->made = false;
   // Release pairs with the acquire in GroupInstances::take_unused.
   if (is_of_this_engine && binding->takes_instance) binding->instance->is_taken.store(false, std::memory_order_release);
   return MPI_SUCCESS;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "group_instances.hpp"
 #include "library.hpp"
@@ -13,6 +14,7 @@ namespace farsum::mpi {
 struct Binding {
   std::uint64_t engine_run = 0;
   GroupInstance* instance = nullptr;  // null: not yet
+  std::shared_ptr<OwnGroup> own;      // the same, where no list has it; else null
   bool on_this_node = false;
   bool takes_instance = false;
 };

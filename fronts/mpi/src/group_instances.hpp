@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "farsum.h"
+#include "farsum_embed.h"
 
 namespace farsum::mpi {
 
@@ -17,6 +18,17 @@ struct GroupInstance {
   std::mutex in_use;
   // On the rank that chooses, with several threads: a communicator has it for its life.
   std::atomic<bool> is_taken{false};
+};
+
+// Of one communicator and the windows made over it, and of no list: the last of them to go leaves the engine's group.
+struct OwnGroup : GroupInstance {
+  OwnGroup() = default;
+  OwnGroup(const OwnGroup&) = delete;
+  OwnGroup& operator=(const OwnGroup&) = delete;
+  // Refused where a window was left open: then the group ends with the engine.
+  ~OwnGroup() {
+    if (made) static_cast<void>(farsum_group_leave(&group));
+  }
 };
 
 // Any thread may call. Instances stay where they are.

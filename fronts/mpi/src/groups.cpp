@@ -2,51 +2,51 @@
 
 #include <array>
 #include <new>
-#include <optional>
 
 namespace farsum::mpi {
-namespace {
 
-// Agrees with the other ranks on how many instances of their list there are to be, which all of them have then: `have`
-// says how many this rank has when there should be a number of them, 0 where it cannot. False: nothing is agreed on.
-// One that was never used needs memory, and so does what the communicator remembers: whoever has none says so before
-// any rank waits for the others.
+// What the ranks agree on: whether all of them keep the list of ranks, and then how many instances of it there are to
+// be, which all of them have then: `have` says how many this rank has when there should be a number of them, 0 where it
+// has no memory. One that was never used needs memory, and so does what the communicator remembers: whoever has none
+// says so before any rank waits for the others.
 template <class Have>
-bool agree_on_count(MPI_Comm comm, std::size_t& count, bool& no_memory, Have&& have) {
-  enum : std::size_t { too_few, needed, missing, facts };
+Groups::Agreement Groups::agree(MPI_Comm comm, bool has_room, std::size_t& count, Have&& have) {
+  int rank = 0;
+  library().Comm_rank(comm, &rank);
+  Agreement agreed;
+  enum : std::size_t { too_few, needed, missing, no_room, number, facts };
   for (std::size_t least = 0; least < count;) {
     const std::size_t mine = have(count);
     std::array<std::uint64_t, facts> here{};
     here[too_few] = mine < count ? 1 : 0;
     here[needed] = count;
     here[missing] = ~std::uint64_t{mine};
+    here[no_room] = has_room ? 0 : 1;
+    // Relaxed: a number and nothing else.
+    if (rank == 0) here[number] = next_number_.fetch_add(1, std::memory_order_relaxed);
     std::array<std::uint64_t, facts> any{};
-    if (library().Allreduce(here.data(), any.data(), facts, MPI_UINT64_T, MPI_MAX, comm) != MPI_SUCCESS) return false;
-    no_memory = any[too_few] != 0;
-    if (no_memory) return false;
+    if (library().Allreduce(here.data(), any.data(), facts, MPI_UINT64_T, MPI_MAX, comm) != MPI_SUCCESS) return {};
+    agreed = {.is_reached = any[too_few] == 0,
+              .no_memory = any[too_few] != 0,
+              .is_kept = any[no_room] == 0,
+              .number = any[number]};
+    if (!agreed.is_reached || !agreed.is_kept) break;
     count = any[needed];
     least = ~any[missing];
   }
-  return true;
+  return agreed;
 }
-
-}  // namespace
 
 GroupLease Groups::lease(MPI_Comm comm, Reach reach) {
   if (const Binding* const known = bindings_.find(comm); known != nullptr && known->instance != nullptr) {
     if (reach == Reach::this_node && !known->on_this_node) return {};
     std::unique_lock held(known->instance->in_use);
-    return {known->instance->group, std::move(held)};
+    return {known->instance->group, std::move(held), known->own};
   }
-  const Found found = find(comm);
+  const Asking asking(*this, comm);
+  const Found& found = *asking;
   if (!found.in_context) return GroupLease(GroupLease::Refusal::has_strangers);
-  if (!found.on_this_node) {
-    if (reach == Reach::this_node) return {};
-    const Introductions::Outcome outcome =
-        introductions_.introduce(comm, found.list == nullptr ? nullptr : &found.list->second.acquaintance);
-    if (outcome.no_memory) return GroupLease(GroupLease::Refusal::no_memory);
-    if (!outcome.are_acquainted) return {};
-  }
+  if (!found.on_this_node && reach == Reach::this_node) return {};
   return choose(comm, found);
 }
 
@@ -68,31 +68,72 @@ Groups::Found Groups::find(MPI_Comm comm) {
   try {
     if (entry == lists_.end()) entry = lists_.try_emplace({ranks.begin(), ranks.end()}).first;
     found.list = &*entry;
+    ++entry->second.asking;
+    found.is_kept = entry->second.is_kept;
+    found.has_room = found.is_kept || kept_ < most_kept;
   } catch (const std::bad_alloc&) {
   }
   return found;
 }
 
-// With one thread at a time all ranks take the same instance by themselves. With several, the first rank takes one that
-// no communicator of its own has and tells the others, once for the communicator's life; there it can only be in the
-// last steps of an earlier use, which wait for nobody.
+void Groups::let_go(const Found& found) {
+  if (found.list == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  if (--found.list->second.asking == 0 && !found.list->second.is_kept) lists_.erase(lists_.find(found.list->first));
+}
+
+void Groups::keep(List& list) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(list.is_kept, true)) ++kept_;
+}
+
+// With one thread at a time all ranks take the same instance of a list that they keep by themselves. With several, the
+// first rank takes one that no communicator of its own has and tells the others, once for the communicator's life;
+// there it can only be in the last steps of an earlier use, which wait for nobody.
 GroupLease Groups::choose(MPI_Comm comm, const Found& found) {
   int rank = 0;
   library().Comm_rank(comm, &rank);
   const bool has_threads = ranks_.threads_multiple();
   const bool chooses = !has_threads || rank == 0;
+  if (found.is_kept && !has_threads) {
+    // Relaxed: no other thread has written it.
+    const Acquaintance known = found.list->second.acquaintance.load(std::memory_order_relaxed);
+    if (known == Acquaintance::refused) return {};
+  }
+  std::shared_ptr<OwnGroup> own;
+  try {
+    own = std::make_shared<OwnGroup>();
+  } catch (const std::bad_alloc&) {
+  }
   GroupInstances::Unused unused;
   if (chooses && found.list != nullptr) unused = found.list->second.instances.take_unused();
   Binding* const binding = bindings_.bind(comm);
   const auto have = [&](std::size_t count) -> std::size_t {
-    if (found.list == nullptr || (has_threads && binding == nullptr)) return 0;
+    if (found.list == nullptr || own == nullptr || (has_threads && binding == nullptr)) return 0;
     if (!chooses) return found.list->second.instances.grow(count);
     return unused.instance == nullptr ? 0 : count;
   };
-  const bool is_known = !has_threads && unused.instance != nullptr && unused.instance->made;
-  bool no_memory = false;
-  if (!is_known && !agree_on_count(comm, unused.count, no_memory, have))
-    return no_memory ? GroupLease(GroupLease::Refusal::no_memory) : GroupLease();
+  const bool is_known = found.is_kept && !has_threads && unused.instance != nullptr && unused.instance->made;
+  Agreement agreed;
+  if (!is_known) {
+    agreed = agree(comm, found.has_room, unused.count, have);
+    if (!agreed.is_reached) return agreed.no_memory ? GroupLease(GroupLease::Refusal::no_memory) : GroupLease();
+    if (agreed.is_kept) keep(found.list->second);
+    if (const auto refusal = introduce(comm, found)) return GroupLease(*refusal);
+  }
+  if (!agreed.is_kept) {
+    own->made = farsum_group_create_numbered(farsum_world(), found.list->first.data(),
+                                             static_cast<int>(found.list->first.size()), agreed.number,
+                                             &own->group) == FARSUM_OK;
+    if (!own->made) return {};
+    if (binding != nullptr) {
+      binding->on_this_node = found.on_this_node;
+      binding->instance = own.get();
+      binding->own = own;
+    }
+    std::unique_lock held(own->in_use);
+    return {own->group, std::move(held), own};
+  }
   const auto make_one = [&](std::size_t index, farsum_group* group) { return make(found.list->first, index, group); };
   GroupInstance* const instance = found.list->second.instances.made(unused.count - 1, make_one);
   if (instance == nullptr) return {};
@@ -105,6 +146,14 @@ GroupLease Groups::choose(MPI_Comm comm, const Found& found) {
     binding->instance = instance;
   }
   return {instance->group, std::move(unused.held)};
+}
+
+// Ranks of several nodes, to each other. Nothing: they know each other.
+std::optional<GroupLease::Refusal> Groups::introduce(MPI_Comm comm, const Found& found) {
+  if (found.on_this_node) return std::nullopt;
+  const Introductions::Outcome outcome = introductions_.introduce(comm, &found.list->second.acquaintance);
+  if (outcome.no_memory) return GroupLease::Refusal::no_memory;
+  return outcome.are_acquainted ? std::nullopt : std::optional(GroupLease::Refusal::none);
 }
 
 bool Groups::make(std::span<const int> ranks, std::size_t index, farsum_group* group) const {

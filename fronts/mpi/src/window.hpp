@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "farsum.h"
 #include "library.hpp"
+#include "group_instances.hpp"
 
 namespace farsum::mpi {
 
@@ -22,6 +24,7 @@ struct Window {
   int rank = 0;
   MPI_Group group = MPI_GROUP_NULL;
   // What the attributes point at.
+  std::shared_ptr<OwnGroup> own_group;  // of the engine, which the window keeps; null: a list of ranks keeps it
   void* base = nullptr;
   MPI_Aint bytes = 0;
   int disp_unit = 1;

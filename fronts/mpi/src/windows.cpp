@@ -231,6 +231,7 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
   library().Comm_size(request.comm, &size);
   const Refusal refusal = prepare(request, static_cast<std::size_t>(size), draft);
   const Outcome outcome = make_together(request, lease.group(), refusal, draft);
+  if (draft) draft->window().own_group = lease.own();
   // Before anything is raised: a handler may come back here with the same communicator.
   lease.end();
   if (outcome.error_class != MPI_SUCCESS) return raise_outcome(request, refusal, outcome);
