@@ -21,6 +21,7 @@ LibraryTraits find_traits() {
   traits.empty_parts_have_addresses = true;
   traits.empty_memory_has_address = false;
   traits.detaches_anything = false;
+  traits.shared_windows_take_any_unit = true;
   return traits;
 }
 

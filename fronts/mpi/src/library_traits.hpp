@@ -14,6 +14,9 @@ struct LibraryTraits {
   bool empty_memory_has_address = true;
   // MPICH and its kin take an MPI_Win_detach of what was never attached, unless that is NULL.
   bool detaches_anything = true;
+  // Open MPI makes a window of MPI_Win_allocate_shared with any displacement unit, as of ranks without data; its other
+  // windows and all of MPICH and its kin need one of 1 byte or more.
+  bool shared_windows_take_any_unit = false;
 };
 
 // Of the library that this process runs. Any thread may call, once the library was initialised.

@@ -110,7 +110,10 @@ struct Refusal {
 // What is wrong with an argument that MPI forbids. The classes are those of the standard's list for window creation.
 Refusal bad_argument(const Request& request) {
   if (request.bytes < 0) return {MPI_ERR_SIZE, "the size is negative; it must be 0 or more bytes"};
-  if (request.disp_unit <= 0) return {MPI_ERR_DISP, "the displacement unit must be 1 byte or more"};
+  const bool takes_any_unit = request.flavor == MPI_WIN_FLAVOR_SHARED && library_traits().shared_windows_take_any_unit;
+  if (request.disp_unit <= 0 && !takes_any_unit) {
+    return {MPI_ERR_DISP, "the displacement unit must be 1 byte or more"};
+  }
   return {};
 }
 
