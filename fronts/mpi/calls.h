@@ -293,7 +293,9 @@ typedef void* farsum_mpi_session;
   X(Group_excl, (MPI_Group group, int count, const int ranks[], MPI_Group* result), (group, count, ranks, result)) \
   X(Group_translate_ranks, (MPI_Group from, int count, const int ranks[], MPI_Group to, int result[]), \
     (from, count, ranks, to, result)) \
+  X(Comm_get_info, (MPI_Comm comm, MPI_Info* info), (comm, info)) \
   X(Info_create, (MPI_Info* info), (info)) \
+  X(Info_free, (MPI_Info* info), (info)) \
   X(Info_set, (MPI_Info info, const char* key, const char* value), (info, key, value)) \
   X(Info_get, (MPI_Info info, const char* key, int room, char* value, int* flag), (info, key, room, value, flag)) \
   X(Info_get_nkeys, (MPI_Info info, int* count), (info, count)) \

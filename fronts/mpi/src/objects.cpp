@@ -1,6 +1,7 @@
 // Group, info and the predefined attributes of a window. Name, error handler and other attributes are the backing
 // window's own, which the library keeps.
 #include <cstring>
+#include <optional>
 
 #include "calls.hpp"
 #include "errors.hpp"
@@ -24,8 +25,19 @@ bool has_aligned_part(const Window& window) {
          (window.flavor == MPI_WIN_FLAVOR_SHARED && !window.has_contiguous_parts);
 }
 
+// The kinds of memory that the library supports for all that is derived from the World Model, or from the window's
+// session; nothing where it follows an MPI that has none.
+std::optional<std::string> kinds_of(const Window& window) {
+  return Front::get().sessions.are_alone() ? window.memory_kinds : info_of(MPI_COMM_SELF, kinds_key);
+}
+
 // Whether the window behaves as the value says.
 bool is_kept(const Window& window, const std::string& key, const std::string& value) {
+  if (key == kinds_key) return false;  // told, and not set
+  if (key == asserted_kinds_key) {
+    const std::optional<std::string> supported = kinds_of(window);
+    return supported && supports_kinds(*supported, value);
+  }
   if (key != alignment_key) return true;
   const std::size_t alignment = alignment_of(value);
   return alignment != 0 && reinterpret_cast<std::uintptr_t>(window.base) % alignment == 0;
@@ -41,6 +53,7 @@ std::map<std::string, std::string> default_info(const Window& window) {
                                              {"same_disp_unit", "false"}};
   if (window.flavor == MPI_WIN_FLAVOR_SHARED) info["alloc_shared_noncontig"] = "false";
   if (has_aligned_part(window)) info[alignment_key] = "64";
+  if (const std::optional<std::string> kinds = kinds_of(window)) info[kinds_key] = *kinds;
   return info;
 }
 
@@ -52,8 +65,8 @@ int set_info(MPI_Win win, MPI_Info info) {
   const std::map<std::string, std::string> pairs = read_info(info);
   const std::lock_guard lock(window->info_mutex);
   for (const auto& [key, value] : pairs) {
-    // Memory stays where it is.
-    if (key != alignment_key) window->info[key] = value;
+    // Memory stays where it is, and what is not supported changes nothing.
+    if (key != alignment_key && is_kept(*window, key, value)) window->info[key] = value;
   }
   return MPI_SUCCESS;
 }
@@ -66,7 +79,8 @@ int get_info(MPI_Win win, MPI_Info* info) {
     const std::lock_guard lock(window->info_mutex);
     // Keys that mean nothing here are not given back: their absence is how a program learns it.
     for (const auto& [key, value] : window->info) {
-      if ((pairs.count(key) != 0 || key.starts_with("farsum_")) && is_kept(*window, key, value)) pairs[key] = value;
+      const bool is_known = pairs.count(key) != 0 || key == asserted_kinds_key || key.starts_with("farsum_");
+      if (is_known && is_kept(*window, key, value)) pairs[key] = value;
     }
   }
   if (const int result = library().Info_create(info); result != MPI_SUCCESS) return result;

@@ -6,12 +6,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "farsum.h"
-#include "library.hpp"
 #include "group_instances.hpp"
+#include "library.hpp"
 
 namespace farsum::mpi {
 
@@ -23,8 +24,8 @@ struct Window {
   int size = 0;
   int rank = 0;
   MPI_Group group = MPI_GROUP_NULL;
-  // What the attributes point at.
   std::shared_ptr<OwnGroup> own_group;  // of the engine, which the window keeps; null: a list of ranks keeps it
+  // What the attributes point at.
   void* base = nullptr;
   MPI_Aint bytes = 0;
   int disp_unit = 1;
@@ -34,6 +35,9 @@ struct Window {
   bool may_be_freed = false;  // MPI_Win_free has met the other ranks
   // The program has set a name, an attribute or an error handler on the handle. Relaxed: its free comes after that.
   std::atomic<bool> carries_something{false};
+
+  // That the library supports, in a program of sessions, whose communicators differ.
+  std::optional<std::string> memory_kinds;
 
   std::mutex info_mutex;
   std::map<std::string, std::string> info;

@@ -129,6 +129,7 @@ class Draft {
     window_->disp_unit = static_cast<int>(request.disp_unit);
     window_->flavor = request.flavor;
     window_->info = read_info(request.info);
+    if (Front::get().sessions.are_alone()) window_->memory_kinds = info_of(request.comm, kinds_key);
     window_->units.resize(size);
     options_ = engine_options(request, window_->info);
     window_->has_contiguous_parts = (options_.promises & FARSUM_CONTIGUOUS_PARTS) != 0;
