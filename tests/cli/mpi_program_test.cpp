@@ -123,7 +123,21 @@ TEST_F(MpiProgram, behind_a_wrapper_that_is_named_by_its_path_is_found) {
   const std::string program = folder_.add_program("p", {"libmpi.so.12"});
   EXPECT_THAT(examine({"/usr/bin/nice", "-n", "5", program}).sentence, HasSubstr("through /usr/bin/nice"));
   EXPECT_THAT(examine({folder_.add_program("strace", {}), "-o", "file", program}).abi, Optional(MpiAbi::mpich));
-  EXPECT_THAT(examine({folder_.path("strace")}).sentence, HasSubstr("no program follows"));
+}
+
+// It may load MPI while it runs, or need a library that is on other hosts alone: --abi helps, and is what is said.
+TEST_F(MpiProgram, named_like_a_wrapper_by_a_path_is_a_program_where_none_follows_it) {
+  for (const char* name : {"perf", "time", "rr", "strace", "env", "gdb"}) {
+    const std::string program = folder_.add_program(name, {});
+    for (const std::vector<std::string>& command :
+         std::vector<std::vector<std::string>>{{program}, {program, "-n", "3", "no-such-program"}}) {
+      EXPECT_THAT(examine(command).sentence, AllOf(HasSubstr(program + " needs no MPI library"), HasSubstr("--abi")))
+          << name;
+    }
+  }
+  const std::string away = folder_.add_program("time", {"libsolver.so"}, "int main(void) { return 0; }", {});
+  EXPECT_THAT(examine({away}).sentence, HasSubstr("libsolver.so could not be found"));
+  EXPECT_THAT(examine({"nice"}).sentence, HasSubstr("no program follows nice"));
 }
 
 TEST_F(MpiProgram, of_a_sanitizer_names_the_runtimes_that_it_needs) {

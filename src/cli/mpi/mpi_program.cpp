@@ -135,7 +135,7 @@ ProgramFinding examine_file(const std::string& path, const ElfFile& elf, const P
   return finding;
 }
 
-// A script that is named like a wrapper is one where a program follows it.
+// What a path leads to is a wrapper by its name alone where a program follows it.
 bool wraps_nothing(const std::vector<std::string>& arguments, std::size_t wrapper, std::size_t end,
                    const ProgramSurroundings& surroundings) {
   const auto inner = look_through(arguments, wrapper, end);
@@ -192,9 +192,9 @@ ProgramFinding examine_program(const std::vector<std::string>& arguments, std::s
     return refuse_program(fmt::format("{}; a program that is on other hosts only: {}", reason.sentence, say_which));
   }
   const std::string interpreter = script_interpreter(path);
-  const bool is_own_script = name.find('/') != std::string::npos && !interpreter.empty();
+  const bool is_path = name.find('/') != std::string::npos;
   if (is_wrapper(name) && !is_mpi_program(name, surroundings) &&
-      !(is_own_script && wraps_nothing(arguments, program, end, surroundings))) {
+      !(is_path && wraps_nothing(arguments, program, end, surroundings))) {
     return examine_wrapped(arguments, program, end, surroundings);
   }
   if (const auto elf = read_elf(path)) return examine_file(path, *elf, surroundings);
