@@ -24,9 +24,9 @@ endif()
 install(TARGETS farsum EXPORT FarsumTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
         ${farsum_link_of_name} INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 
-# All that is installed, and no test, benchmark or program of the lab.
+# All that is installed, and the example that the pages for users begin with; no test, benchmark or program of the lab.
 add_custom_target(installed)
-add_dependencies(installed farsum farsum_cli farsum_cli_tools)
+add_dependencies(installed farsum farsum_cli farsum_cli_tools example_first)
 foreach(abi IN ITEMS mpich openmpi abi)
   if(TARGET farsum_mpi_front_${abi})
     install(TARGETS farsum_mpi_preload_${abi} farsum_mpi_front_${abi} LIBRARY DESTINATION "${FARSUM_FRONT_DIR}"
