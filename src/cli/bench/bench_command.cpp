@@ -58,19 +58,21 @@ std::vector<std::string> benchmarks_in(const fs::path& folder) {
   return names;
 }
 
+constexpr const char* not_installed = "they run from a build of the source tree, and are not installed";
+
 int list(const std::vector<std::string>& names, bool json) {
   if (json) {
     fmt::print("{}\n", nlohmann::json(names).dump());
-    return exit_ok;
+  } else {
+    for (const std::string& name : names) fmt::print("{}\n", name);
   }
-  for (const std::string& name : names) fmt::print("{}\n", name);
+  if (names.empty()) return refuse("bench", fmt::format("there are no benchmarks here: {}", not_installed));
   return exit_ok;
 }
 
 int refuse_name(const std::string& sentence, const std::vector<std::string>& names) {
-  const std::string known = names.empty()
-                                ? "are none here: they run from a build of the source tree, and are not installed"
-                                : fmt::format("are: {}", fmt::join(names, ", "));
+  const std::string known =
+      names.empty() ? fmt::format("are none here: {}", not_installed) : fmt::format("are: {}", fmt::join(names, ", "));
   return refuse("bench", fmt::format("{}; there {}", sentence, known));
 }
 
