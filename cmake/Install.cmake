@@ -89,6 +89,8 @@ if(FARSUM_BUILD_TESTS AND NOT FARSUM_SANITIZE)
   add_dependencies(short_tests installed)
   add_test(NAME wheel.is_refused_when_it_is_not_whole COMMAND "${PROJECT_SOURCE_DIR}/tests/wheel/refusals" --build
                                                               "${CMAKE_BINARY_DIR}")
-  set_tests_properties(wheel.is_refused_when_it_is_not_whole PROPERTIES TIMEOUT 60 LABELS install SKIP_RETURN_CODE 77)
+  add_test(NAME wheel.build_says_how_far_it_is COMMAND "${PROJECT_SOURCE_DIR}/tests/wheel/progress")
+  set_tests_properties(wheel.is_refused_when_it_is_not_whole wheel.build_says_how_far_it_is
+                       PROPERTIES TIMEOUT 60 LABELS install SKIP_RETURN_CODE 77)
   farsum_only_in_test_all("all MPI fronts are in it" wheel.is_refused_when_it_is_not_whole)
 endif()
