@@ -244,9 +244,10 @@ function(farsum_add_docs_tests)
   endif()
   add_test(NAME docs.commands_do_what_is_shown COMMAND "${PROJECT_SOURCE_DIR}/tests/docs/shown" --build "${CMAKE_BINARY_DIR}")
   add_test(NAME docs.reference_is_up_to_date COMMAND "${PROJECT_SOURCE_DIR}/tools/reference_docs" --check --build "${CMAKE_BINARY_DIR}")
+  add_test(NAME docs.c_interface_shows_types COMMAND "${PROJECT_SOURCE_DIR}/tests/docs/typed")
   add_test(NAME docs.pictures_are_up_to_date COMMAND "${PROJECT_SOURCE_DIR}/tools/docs_pictures" --check)
-  set_tests_properties(docs.commands_do_what_is_shown docs.reference_is_up_to_date docs.pictures_are_up_to_date
-                       PROPERTIES TIMEOUT 120 LABELS docs)
+  set_tests_properties(docs.commands_do_what_is_shown docs.reference_is_up_to_date docs.c_interface_shows_types
+                       docs.pictures_are_up_to_date PROPERTIES TIMEOUT 120 LABELS docs)
   farsum_only_in_test_all("examples, apps and benchmarks are not built before" docs.commands_do_what_is_shown)
 endfunction()
 
