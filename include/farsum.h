@@ -405,7 +405,9 @@ typedef FARSUM_ENUM(farsum_op){FARSUM_SUM = 0,    FARSUM_SCALED_SUM = 1, /* targ
 
 /* Size of one element in bytes; 0 for an unknown type. */
 FARSUM_API size_t farsum_type_size(farsum_type type);
-/* Whether `op` is defined for `type`: 1 or 0. docs/reference/operators.md lists the legal pairs. */
+/* Whether `op` is defined for `type`: 1 or 0. All types take REPLACE and NO_OP. Numbers take SUM, SCALED_SUM and PROD,
+ * all but complex ones MIN and MAX; integers and bytes BAND, BOR and BXOR, integers and booleans LAND, LOR and LXOR,
+ * pairs MINLOC and MAXLOC. */
 FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
 
 /* ---- reductions -------------------------------------------------------------------------------------------- */

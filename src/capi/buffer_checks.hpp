@@ -11,6 +11,7 @@
 #include "farsum.h"
 #include "ops/element_type.hpp"
 #include "ops/op_kind.hpp"
+#include "ops/operator_list.hpp"
 
 namespace farsum::capi {
 
@@ -26,10 +27,9 @@ inline Status check_reducible(const char* call, farsum_type type, farsum_op op) 
   const auto element = static_cast<ops::ElementType>(type);
   const auto combining = static_cast<ops::Operator>(op);
   if (can_fold(element, combining)) return {};
-  return {Code::type,
-          fmt::format("{}: operator {} reduces no elements of {}; docs/reference/operators.md lists the legal pairs, "
-                      "of which scaled_sum, replace and no_op are for windows alone",
-                      call, ops::name_of(combining), ops::name_of(element))};
+  return {Code::type, fmt::format("{}: operator {} reduces no elements of {}; use {}", call, ops::name_of(combining),
+                                  ops::name_of(element),
+                                  ops::list_operators([&](ops::Operator one) { return can_fold(element, one); }))};
 }
 
 struct Lengths {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/operator_list.hpp"
+
 namespace farsum {
 
 namespace {
@@ -36,8 +38,9 @@ Status OperationChecks::elements(const Operation& operation, std::uint32_t targe
   const bool has_operator = operation.kind != OperationKind::compare_and_swap;
   if (has_operator && !ops::legal(operation.type, operation.op)) {
     return {Code::type,
-            fmt::format("{}: operator {} is not defined for {}; docs/reference/operators.md lists the legal pairs",
-                        rules_.texts.where(call, target), ops::name_of(operation.op), ops::name_of(operation.type))};
+            fmt::format("{}: operator {} is not defined for {}; use {}", rules_.texts.where(call, target),
+                        ops::name_of(operation.op), ops::name_of(operation.type),
+                        ops::list_operators([&](ops::Operator op) { return ops::legal(operation.type, op); }))};
   }
   const bool may_be_several = operation.target_layout.kind() != ops::LayoutKind::contiguous;
   if ((rules_.promises & promise_single_element) != 0 &&

@@ -149,6 +149,8 @@ TEST_P(Misuse, names_types_and_operators_that_do_not_go_together) {
                        HasSubstr("not defined for"));
       }
     }
+    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, FARSUM_DOUBLE, FARSUM_BAND), FARSUM_ERR_TYPE,
+                   HasSubstr("band is not defined for double; use sum, scaled_sum, prod, min, max, replace or no_op"));
     for (const int value : {FARSUM_FLOAT16 + 1, -1, 1 << 20}) {
       EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, unknown<farsum_type>(value), FARSUM_SUM),
                      FARSUM_ERR_TYPE, HasSubstr("unknown type " + std::to_string(value)));
