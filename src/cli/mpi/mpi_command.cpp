@@ -32,7 +32,7 @@ Examples:
 
 The command is run as it stands, with options of the launcher's own put in behind its name, which give the ranks
 LD_PRELOAD=.../libfarsum_mpi_ABI.so and the FARSUM_ variables of this environment. The launcher itself gets no preload.
-docs/guide/mpi_programs.md says how the launcher, the program and its MPI are found.
+--verbose says which launcher, which program and which MPI of the program were found.
 
 Exit code: that of the launcher; 2 wrong usage, or a job that Farsum cannot serve (nothing was started then).)";
 
