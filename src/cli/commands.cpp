@@ -28,7 +28,7 @@ constexpr const char* epilogue = R"(
 Examples:
   farsum run -n 2 ./program      start a program on two ranks
   farsum mpi mpirun -n 2 ./prog  run an MPI program with Farsum in front of its one-sided calls
-  farsum info                    what was built, and what this machine allows
+  farsum info                    whether Farsum works here, and with which MPI libraries
   farsum bench --list            the benchmarks there are
   farsum lab                     the lab programs: plain MPI, run without and with Farsum
 

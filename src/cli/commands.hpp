@@ -15,7 +15,7 @@ namespace farsum::cli {
 
 inline constexpr const char* run_description =
     "Start the ranks of a job on this machine: farsum run -n N [OPTIONS] PROGRAM [ARGS...]";
-inline constexpr const char* info_description = "Say what was built and what this machine allows";
+inline constexpr const char* info_description = "Say whether Farsum works here, and what this machine allows";
 inline constexpr const char* bench_description = "Run a benchmark: farsum bench [OPTIONS] NAME [ITS OPTIONS...]";
 inline constexpr const char* mpi_description =
     "Run an MPI program with Farsum in front of MPI: farsum mpi [OPTIONS] mpirun ...";

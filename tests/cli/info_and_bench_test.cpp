@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -52,6 +53,39 @@ TEST(InfoCommand, gives_the_build_the_machine_and_the_permissions_as_json) {
   EXPECT_GT(report.at("machine").at("memory_bytes").get<std::uint64_t>(), 0u);
   EXPECT_FALSE(report.at("build").at("kernels_runnable_here").empty());
   EXPECT_EQ(report.at("permissions").at("memory_files"), "work");
+}
+
+TEST(InfoCommand, begins_with_a_verdict_and_says_all_when_asked_to) {
+  const Ended brief = run_farsum({"info"});
+  ASSERT_EQ(brief.exit_code, 0) << brief.err;
+  EXPECT_THAT(brief.out, testing::MatchesRegex("Farsum [0-9.]+ (works here|does not work here: |works here, but ).*"));
+  EXPECT_THAT(brief.out, HasSubstr("\n  processors  "));
+  EXPECT_THAT(brief.out, HasSubstr("\n  MPI         "));
+  EXPECT_THAT(brief.out, HasSubstr("farsum info --all"));
+  EXPECT_LT(std::count(brief.out.begin(), brief.out.end(), '\n'), 25);
+  const Ended all = run_farsum({"info", "--all"});
+  const std::string first_line = brief.out.substr(0, brief.out.find('\n') + 1);
+  EXPECT_THAT(all.out, testing::StartsWith(first_line));
+  for (const char* part : {"\nbuild\n", "\nmachine\n", "\npermissions\n", "\nnetwork\n", "mpi_front"})
+    EXPECT_THAT(all.out, HasSubstr(part));
+}
+
+TEST(InfoCommand, names_the_mpi_of_the_active_environment_first) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "bin");
+  std::filesystem::create_directories(folder.path() / "lib");
+  std::ofstream(folder.path() / "lib" / "libmpi.so.12") << "no library";
+  const std::filesystem::path launcher = folder.path() / "bin" / "mpiexec";
+  std::ofstream(launcher) << "#!/bin/sh\necho 'HYDRA build details:'\necho 'Version: 4.3.1'\n";
+  std::filesystem::permissions(launcher, std::filesystem::perms::owner_all);
+  const Ended ended =
+      run_farsum({"run", "--env", "VIRTUAL_ENV=" + folder.path().string(), FARSUM_BIN_DIR "/farsum", "info", "--json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const json first = json::parse(ended.out).at("mpi_libraries").at(0);
+  EXPECT_EQ(first.at("mpi_library"), "mpich");
+  EXPECT_EQ(first.at("version"), "4.3.1");
+  EXPECT_EQ(first.at("launcher"), std::filesystem::canonical(launcher).string());
+  EXPECT_EQ(first.at("environment"), std::filesystem::canonical(folder.path()).string());
 }
 
 TEST(InfoCommand, explains_the_paths_of_each_kind_of_memory) {

@@ -105,7 +105,7 @@ TEST_P(UnderPmix, a_process_takes_its_place_again_with_pmix_5_too) {
 
 TEST_P(UnderPmix, info_says_so) {
   if (is_missing("farsum")) GTEST_SKIP() << "farsum is not built";
-  const Outcome outcome = run(launched(1) + bin + "farsum info");
+  const Outcome outcome = run(launched(1) + bin + "farsum info --all");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_THAT(outcome.output, testing::ContainsRegex("wire-up +PMIx: rank 0 of job"));
 }

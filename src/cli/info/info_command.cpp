@@ -25,7 +25,8 @@ namespace {
 
 constexpr const char* info_epilogue = R"(
 Examples:
-  farsum info                    the build, the machine, what its kernel permits, the network, and MPI
+  farsum info                    whether Farsum works here, and with which MPI libraries
+  farsum info --all              the build, the machine, what its kernel permits, the network, and MPI
   farsum info --paths            how operations travel here, and why
   farsum info --model            what an operation costs on each path, what is chosen by it, and where its numbers are from
   farsum info --model --measure  measures them first, on this machine or as the ranks of a job, and keeps them
@@ -37,6 +38,7 @@ Examples:
 Exit code: 0; 2 wrong usage, or a FARSUM_ variable that cannot be read.)";
 
 struct InfoOptions {
+  bool all = false;
   bool settings = false;
   bool paths = false;
   bool model = false;
@@ -113,7 +115,7 @@ void print_table(const Report& rows) {
 // The model between hosts is that towards `partner`; 0: towards machines like this one.
 Report collect(const InfoOptions& options, const Settings& settings, std::uint32_t partner) {
   Report report;
-  if (!options.settings && !options.paths && !options.model) {
+  if (options.all || (!options.settings && !options.paths && !options.model)) {
     report["build"] = describe_build(settings);
     report["machine"] = describe_machine();
     report["permissions"] = describe_permissions();
@@ -136,6 +138,47 @@ Report collect(const InfoOptions& options, const Settings& settings, std::uint32
   }
   if (options.settings) report["settings"] = settings_table(settings);
   return report;
+}
+
+// ---- the verdict ---------------------------------------------------------------------------------------------------
+
+void print_line(const char* title, const std::string& words) { fmt::print("  {:<11} {}\n", title, words); }
+
+// An MPI library as a user knows it, with what is missing for it.
+std::string words_of_mpi(const Report& library, const Report& fronts) {
+  const auto text = [&](const char* key) { return library[key].get<std::string>(); };
+  const auto front =
+      std::find_if(fronts.begin(), fronts.end(), [&](const Report& one) { return one["mpi_front"] == library["abi"]; });
+  const bool is_served = front != fronts.end() && (*front)["built"] == "yes";
+  const std::string version = text("version") == "unknown" ? "" : " " + text("version");
+  const std::string launcher = text("launcher").empty() ? text("library") : text("launcher");
+  return fmt::format("{}{}, {}{}", text("mpi_library"), version, launcher,
+                     is_served ? "" : fmt::format(": no front was built for it (ABI {})", text("abi")));
+}
+
+// What a user asks first, of the sections of `collect`.
+void print_verdict(const Report& report) {
+  const auto text = [&](const char* section, const char* key) { return text_of(report[section][key]); };
+  const std::string version = text("build", "version");
+  const std::string memory_files = text("permissions", "memory_files");
+  const bool works = memory_files == "work";
+  const std::string copies = text("permissions", "cross_memory_attach");
+  const bool copies_work = copies.starts_with("works");
+  if (!works) {
+    fmt::print("Farsum {} does not work here: memory that ranks share is {}\n", version, memory_files);
+  } else if (!copies_work) {
+    fmt::print("Farsum {} works here, but slower: copies between ranks are {}\n", version, copies);
+  } else {
+    fmt::print("Farsum {} works here\n", version);
+  }
+  print_line("processors", fmt::format("{} usable of {}", text("machine", "processors_usable"),
+                                       text("machine", "processors_online")));
+  const Report& libraries = report["mpi_libraries"];
+  if (libraries.empty()) {
+    print_line("MPI", "none at the places known here; farsum mpi finds that of a program");
+  }
+  for (const Report& library : libraries) print_line("MPI", words_of_mpi(library, report["mpi_fronts"]));
+  print_line("other hosts", text("network", "windows_across_hosts"));
 }
 
 void print_text(const Report& report) {
@@ -173,8 +216,18 @@ int info(const InfoOptions& options) {
   if (trees) report.update(*trees);
   if (options.json) {
     fmt::print("{}\n", report.dump(2));
-  } else {
+    return exit_ok;
+  }
+  if (!report.contains("build")) {
     print_text(report);
+    return exit_ok;
+  }
+  print_verdict(report);
+  fmt::print("\n");
+  if (options.all) {
+    print_text(report);
+  } else {
+    fmt::print("farsum info --all says more of each.\n");
   }
   return exit_ok;
 }
@@ -185,6 +238,7 @@ void add_info_command(CLI::App& farsum, CommandLine& line) {
   CLI::App* command = farsum.add_subcommand("info", info_description);
   auto options = std::make_shared<InfoOptions>();
   command->footer(info_epilogue);
+  command->add_flag("--all", options->all, "The build, the machine, permissions, network and MPI in full");
   command->add_flag("--settings", options->settings, "The settings (environment variables) and their values");
   command->add_flag("--paths", options->paths, "Which path each kind of operation takes here, and why");
   CLI::Option* model =

@@ -24,13 +24,19 @@ Report describe_mpi_fronts() {
 
 Report describe_mpi_libraries() {
   Report rows = Report::array();
-  for (const MpiInstallation& found : find_mpi_installations()) {
+  const auto add = [&](const MpiInstallation& found, const std::string& environment) {
     rows.push_back({{"mpi_library", found.name},
                     {"version", version_of(found)},
                     {"abi", name_of(found.abi)},
-                    {"launcher", found.mpirun.front()},
+                    {"environment", environment},
+                    {"launcher", found.mpirun.empty() ? "" : found.mpirun.front()},
                     {"library", found.library}});
+  };
+  // First what the user has made active.
+  for (const std::string& folder : python_environments(own_folder().parent_path())) {
+    for (const MpiInstallation& found : find_mpi_of_environment(folder)) add(found, folder);
   }
+  for (const MpiInstallation& found : find_mpi_installations()) add(found, "");
   return rows;
 }
 

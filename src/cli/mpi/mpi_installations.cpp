@@ -1,8 +1,9 @@
-// The list of places; tools/mpi_libraries --list knows the same.
+// The list of places; tools/mpi_libraries --list knows those of the machine, too.
 #include "cli/mpi/mpi_installations.hpp"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
@@ -41,6 +42,31 @@ struct Place {
   const char* soname;
 };
 
+// What the modules of an mpi4py that was built here are linked to. Those of its wheels are several, of which one is
+// chosen when it is loaded, and no MPI that they need is beside them.
+std::vector<MpiInstallation> find_mpi_of_mpi4py(const fs::path& lib) {
+  std::vector<MpiInstallation> found;
+  std::vector<fs::path> modules;
+  std::error_code failed;
+  for (const auto& python : fs::directory_iterator(lib, failed)) {
+    if (!python.path().filename().string().starts_with("python3")) continue;
+    for (const auto& file : fs::directory_iterator(python.path() / "site-packages" / "mpi4py", failed)) {
+      const std::string name = file.path().filename();
+      if (name.starts_with("MPI.") && name.ends_with(".so")) modules.push_back(file.path());
+    }
+  }
+  if (modules.size() != 1) return found;
+  const auto elf = read_elf(modules.front());
+  if (!elf) return found;
+  const char* const library_path = std::getenv("LD_LIBRARY_PATH");
+  const LibrarySearch search = library_search(library_path == nullptr ? "" : library_path);
+  for (const MpiNeed& need : follow_linkage(modules.front(), *elf, search).mpi) {
+    const auto abi = need.is_old_openmpi ? std::nullopt : mpi_abi_of_library(need.soname);
+    if (abi && !need.file.empty()) found.push_back({"mpi4py", *abi, {}, need.file, ""});
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<MpiInstallation> find_mpi_installations() {
@@ -71,7 +97,50 @@ std::vector<MpiInstallation> find_mpi_installations() {
   return found;
 }
 
+std::vector<std::string> python_environments(const std::string& own_prefix) {
+  std::vector<std::string> found;
+  std::error_code failed;
+  const auto add = [&](const fs::path& folder) {
+    const fs::path whole = fs::weakly_canonical(folder, failed);
+    if (whole.empty() || !fs::is_directory(whole, failed)) return;
+    if (std::find(found.begin(), found.end(), whole.string()) == found.end()) found.push_back(whole);
+  };
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const char* folder = std::getenv(name); folder != nullptr && *folder != '\0') add(folder);
+  }
+  const fs::path own = own_prefix;
+  if (fs::exists(own / "pyvenv.cfg", failed) || fs::exists(own / "conda-meta", failed)) add(own);
+  return found;
+}
+
+std::vector<MpiInstallation> find_mpi_of_environment(const std::string& folder) {
+  std::vector<MpiInstallation> found;
+  std::error_code failed;
+  const fs::path lib = fs::path(folder) / "lib";
+  std::vector<std::string> mpirun;
+  for (const char* name : {"mpirun", "mpiexec", "mpiexec.hydra"}) {
+    const fs::path launcher = fs::path(folder) / "bin" / name;
+    if (mpirun.empty() && access(launcher.c_str(), X_OK) == 0) mpirun = {launcher};
+  }
+  const std::string version = mpirun.empty() ? "" : ask_version(mpirun.front());
+  const bool is_intel = classify_launcher(version) == LauncherKind::intel;
+  for (const Place& place : {Place{is_intel ? "impi" : "mpich", MpiAbi::mpich, "libmpi.so.12"},
+                             Place{"openmpi", MpiAbi::openmpi, "libmpi.so.40"},
+                             Place{is_intel ? "impi-abi" : "mpich-abi", MpiAbi::standard, "libmpi_abi.so.1"}}) {
+    const fs::path library = lib / place.soname;
+    if (fs::exists(library, failed)) found.push_back({place.name, place.abi, mpirun, library, lib});
+  }
+  for (const MpiInstallation& built : find_mpi_of_mpi4py(lib)) {
+    const bool is_known = std::any_of(found.begin(), found.end(), [&](const MpiInstallation& one) {
+      return fs::equivalent(one.library, built.library, failed);
+    });
+    if (!is_known) found.push_back(built);
+  }
+  return found;
+}
+
 std::string version_of(const MpiInstallation& installation) {
+  if (installation.mpirun.empty()) return "unknown";
   const std::string text = ask_version(installation.mpirun.front());
   std::smatch number;
   return std::regex_search(text, number, std::regex(R"(\d+\.\d+(\.\d+)?)")) ? number.str() : "unknown";

@@ -1,4 +1,5 @@
-// The MPI libraries of this machine that Farsum knows by place: Debian's, and those that tools/mpi_libraries installs.
+// The MPI libraries of this machine that Farsum knows by place: Debian's, those that tools/mpi_libraries installs, and
+// those of the Python environment that is active.
 #pragma once
 
 #include <string>
@@ -16,10 +17,18 @@ struct MpiInstallation {
   std::string library_folder;       // for LD_LIBRARY_PATH; empty where the system finds it anyway
 };
 
-// Those that are there.
+// Debian's and those of tools/mpi_libraries, as far as they are there.
 [[nodiscard]] std::vector<MpiInstallation> find_mpi_installations();
 
-// The first number with a dot in what `mpirun --version` prints; "unknown" without one.
+// The folders of the Python environments that count: the active one (VIRTUAL_ENV, CONDA_PREFIX) and the one that
+// `own_prefix` is, if it is one.
+[[nodiscard]] std::vector<std::string> python_environments(const std::string& own_prefix);
+
+// The MPI libraries of such an environment: wheels and conda's packages, whose launchers are in its `bin`, and what an
+// mpi4py that was built there is linked to. `mpirun` is empty where the environment has no launcher for it.
+[[nodiscard]] std::vector<MpiInstallation> find_mpi_of_environment(const std::string& folder);
+
+// The first number with a dot in what `mpirun --version` prints; "unknown" without one, or without a launcher.
 [[nodiscard]] std::string version_of(const MpiInstallation& installation);
 
 }  // namespace farsum::cli

@@ -40,7 +40,8 @@ std::string not_allowed(const CpuList& cpus, const std::vector<CpuList>& cores) 
   for (const int cpu : cpus) {
     if (!allowed.contains(cpu)) {
       return fmt::format(
-          "--bind: processing unit {} does not exist or is not allowed here (farsum info lists those that are)", cpu);
+          "--bind: processing unit {} does not exist or is not allowed here (farsum info --all lists those that are)",
+          cpu);
     }
   }
   return {};
