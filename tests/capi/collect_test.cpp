@@ -478,6 +478,7 @@ std::size_t resident_pages() {
   return resident;
 }
 
+// Takes seconds: memory is looked at after thousands of calls.
 TEST(Collect, keeps_no_memory_of_what_was_waited_for) {
   run_ranks(2, [](int rank) {
     const auto collect_often = [rank](int times) {

@@ -97,6 +97,7 @@ void use_collectives(farsum_group group) {
 }
 
 // So many that they do not tell each other at once, and a node of two ranks among them; then fewer of them.
+// Takes seconds: many nodes meet.
 TEST(SeveralNodes, of_many_nodes_meet_and_make_groups_and_windows) {
   constexpr int ranks = 15;
   std::vector<Variables> nodes;

@@ -126,6 +126,7 @@ TEST_F(MpiProgram, behind_a_wrapper_that_is_named_by_its_path_is_found) {
 }
 
 // It may load MPI while it runs, or need a library that is on other hosts alone: --abi helps, and is what is said.
+// Takes seconds: real launchers are asked what they are.
 TEST_F(MpiProgram, named_like_a_wrapper_by_a_path_is_a_program_where_none_follows_it) {
   for (const char* name : {"perf", "time", "rr", "strace", "env", "gdb"}) {
     const std::string program = folder_.add_program(name, {});

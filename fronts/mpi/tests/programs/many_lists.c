@@ -1,4 +1,5 @@
 /* RANKS: 6
+ * Takes seconds: hundreds of lists
  * Windows over hundreds of lists of ranks, each with a communicator of its own that goes before its window or after it.
  * All of them work, and what is kept of a list is not kept of each. */
 #include <malloc.h>

@@ -1,4 +1,5 @@
 /* RANKS: 6
+ * Takes seconds: hundreds of lists
  * Windows over many lists of ranks as in many_lists.c, by two threads at once, which meet the same lists. */
 #include <pthread.h>
 
