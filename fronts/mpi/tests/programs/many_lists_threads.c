@@ -1,5 +1,6 @@
 /* RANKS: 6
  * Takes seconds: hundreds of lists
+ * In make test-all (*.nodes): hundreds of lists over two nodes
  * Windows over many lists of ranks as in many_lists.c, by two threads at once, which meet the same lists. */
 #include <pthread.h>
 
