@@ -15,7 +15,7 @@ help:
 	@tools/run_tests --list | sed 's/^/  make test-/; s/test-source  /lint         /'
 #: make              the release build, into build/
 #: make demo         Debian's NWChem on two MPI libraries, without and with Farsum; Hartree-Fock on benzene by two ranks
-#: make test         tells in ten minutes that all works here
+#: make test         checks in ten minutes that Farsum works here
 #: make test-all     all other tests and checks; 40 minutes more. Its parts are listed below
 #: make format       lays out the sources
 #: make bench        measurements
@@ -41,7 +41,7 @@ build: build/build.ninja
 demo:
 	@tools/demo
 
-# What tells that all works here, in ten minutes; then all that it leaves. `make help` lists the parts of that.
+# `test` checks the main things in ten minutes; `test-all` runs the rest, of which `make help` lists the parts.
 test:
 	@tools/run_tests
 

@@ -11,7 +11,7 @@ function(farsum_add_across_test name)
   farsum_add_host_test(across.${name} run_across ${ARGN})
 endfunction()
 
-# One fault between hosts, and messages between two hosts that are none: `make test` runs these.
+# `make test` runs these: a fault between two hosts, and messages between two names of this host.
 set(FARSUM_SHORT_HOST_TESTS hosts.across.meet.two_names_of_2 hosts.faults.cut_for_a_second)
 
 file(GLOB farsum_across_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/hosts/across/*.cpp")

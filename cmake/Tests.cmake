@@ -1,7 +1,7 @@
 # Tests: one binary per folder under tests/ that holds *_test.cpp, and the check that farsum.h is plain C11 and plain C++.
 include(GoogleTest)
 
-# The folders of tests that also run under a sanitizer. This is the only such list: `make test` builds the targets
+# The folders of tests that also run under a sanitizer. This is the only such list: `make test-all` builds the targets
 # tsan_tests and asan_tests and runs the ctest labels tsan and asan.
 set(FARSUM_TSAN_TESTS lockfree memory protocol variants liveness progress window collectives sim transport transport_route
                       runtime)
@@ -11,6 +11,7 @@ set(FARSUM_ASAN_TESTS os promotion lockfree ops cost trees cluster memory protoc
 # The folders whose tests start programs, so that building the test builds those too. What measures is needed by tests of
 # `make test-all` alone.
 set(FARSUM_PROGRAM_TESTS apps cli faults fock nwchem pmix)
+set(FARSUM_FOCK_TESTS fock pmix)
 set(FARSUM_MEASURING_TESTS lab)
 
 # What nearly every test includes, read by the compiler once for all of them. A program, as they are: else it is compiled
@@ -48,7 +49,7 @@ add_custom_target(asan_tests)
 # What `make test` builds: each program of which it runs a test. tools/test_cases.py has the marks by which it leaves tests out.
 add_custom_target(short_tests)
 
-# Marks registered tests that there are.
+# Marks those of the tests that are registered.
 function(farsum_mark_tests mark)
   foreach(test IN LISTS ARGN)
     if(TEST ${test})
@@ -97,8 +98,8 @@ function(farsum_add_test_programs test folder)
   endforeach()
 endfunction()
 
-# With a sanitizer a process takes longer to start and to end than most cases, and so each process runs a share of them. What
-# becomes of each is in a file for tools/run_tests.
+# With a sanitizer a process takes longer to start and to end than most cases, and so each process runs a share of them. Each
+# share writes the results of its cases to a file, which tools/run_tests reads.
 set(FARSUM_SHARDS 6)
 # Suites that have a process to themselves: memory is moved, for which a sanitizer's own thread must not run yet.
 set(FARSUM_SUITES_APART_runtime "WindowPromotionsTest.*")
@@ -165,6 +166,9 @@ function(farsum_add_test_folder folder)
   if(name IN_LIST FARSUM_PROGRAM_TESTS OR name IN_LIST FARSUM_MEASURING_TESTS)
     get_property(programs GLOBAL PROPERTY FARSUM_PROGRAMS)
     add_dependencies(test_${name} ${programs})
+  endif()
+  if(name IN_LIST FARSUM_FOCK_TESTS AND TARGET app_fock)
+    add_dependencies(test_${name} app_fock)
   endif()
   if(name IN_LIST FARSUM_MEASURING_TESTS)
     get_property(programs GLOBAL PROPERTY FARSUM_MEASURING_PROGRAMS)
@@ -248,7 +252,7 @@ function(farsum_add_docs_tests)
   add_test(NAME docs.pictures_are_up_to_date COMMAND "${PROJECT_SOURCE_DIR}/tools/docs_pictures" --check)
   set_tests_properties(docs.commands_do_what_is_shown docs.reference_is_up_to_date docs.c_interface_shows_types
                        docs.pictures_are_up_to_date PROPERTIES TIMEOUT 120 LABELS docs)
-  farsum_only_in_test_all("examples, apps and benchmarks are not built before" docs.commands_do_what_is_shown)
+  farsum_only_in_test_all("`make test` builds no benchmarks" docs.commands_do_what_is_shown)
 endfunction()
 
 # How the steps of tools/release_check are run and judged; the steps themselves are for releases alone.

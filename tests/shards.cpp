@@ -1,5 +1,5 @@
-// Linked into test programs that run a share of their cases (cmake/Tests.cmake): once that is chosen, what they start
-// is told nothing of shares, and runs all that it is asked for.
+// Linked into test programs of which each process runs a share of the cases (cmake/Tests.cmake). Removes the variables
+// once gtest has read them, so that a program that a test starts runs all its cases.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -2,7 +2,7 @@
 """The cases of a build, as ctest lists them, and the marks that say which of them `make test` leaves to `make test-all`.
 
   tools/test_cases.py --long-folders tests     the folders below tests of which `make test` runs nothing, for CMake
-  tools/test_cases.py --preset release         each case of a build with its part
+  tools/test_cases.py                          each case of the release build with its parts, and marks that are of no use
 
 A mark is a comment in the file of the test, with its reason:
 
@@ -30,6 +30,7 @@ from pathlib import Path
 
 LONG, IN_FULL, MAY_LAST = "In make test-all", "In full in make test-all", "Takes seconds"
 MARK = re.compile(rf"^({LONG}|{IN_FULL}|{MAY_LAST})(?: \(([^)]+)\))?: (.+)$")
+NOT_BUILT = "_NOT_BUILT"
 # A test of gtest begins with one of these.
 TEST = re.compile(r"^(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(", re.MULTILINE)
 # What belongs together in `make test-all`, by the first word of a case's name; all others are `long`.
@@ -45,6 +46,7 @@ class Case:
     is_long: bool        # left to `make test-all`
     is_shortened: bool   # `make test` runs a short form, and `make test-all` all of it
     may_last: bool       # longer than a second
+    marks: tuple         # that it has
 
     @property
     def parts(self):
@@ -125,8 +127,9 @@ def case_of(number, test, places):
         marks = marks_above(path, line) + marks_of_file(path)
     else:
         marks = [mark for mark in map(mark_of, labels_of(test)) if mark]
-    kinds = {mark.kind for mark in marks if mark.holds_for(name)}
-    return Case(number, test["name"], LONG in kinds, IN_FULL in kinds, MAY_LAST in kinds)
+    held = tuple(mark for mark in marks if mark.holds_for(name))
+    kinds = {mark.kind for mark in held}
+    return Case(number, test["name"], LONG in kinds, IN_FULL in kinds, MAY_LAST in kinds, held)
 
 
 def is_long_file(path):
@@ -141,27 +144,53 @@ def long_folders(tests):
     return [str(folder.relative_to(tests)) for folder in folders if files[folder] and all(map(is_long_file, files[folder]))]
 
 
-def cases(preset, root):
-    """All cases of a build, but those of programs that were not built."""
-    listed = subprocess.run(["ctest", "--preset", preset, "--show-only=json-v1"], cwd=root, text=True, stdout=subprocess.PIPE, check=True)
-    tests = [(number, test) for number, test in enumerate(json.loads(listed.stdout)["tests"], 1)]
-    built = [(number, test) for number, test in tests if not test["name"].endswith("_NOT_BUILT")]
+def listed_tests(root):
+    listed = subprocess.run(["ctest", "--preset", "release", "--show-only=json-v1"], cwd=root, text=True, stdout=subprocess.PIPE, check=True)
+    return list(enumerate(json.loads(listed.stdout)["tests"], 1))
+
+
+def cases(root):
+    """All cases of the release build, but those of programs that are not built."""
+    built = [(number, test) for number, test in listed_tests(root) if not test["name"].endswith(NOT_BUILT)]
     programs = sorted({program for _, test in built if (program := program_of(test))})
     with ThreadPoolExecutor() as pool:
         places = dict(zip(programs, pool.map(places_of, programs)))
     return [case_of(number, test, places) for number, test in built]
 
 
+def what_is_wrong(root, found):
+    """Sentences: programs that are not built, marks that no case has, and cases that run nowhere. Where all is to be built."""
+    wrong = [f"{test['name'].removesuffix(NOT_BUILT)} is not built" for _, test in listed_tests(root) if test["name"].endswith(NOT_BUILT)]
+    unbuilt = {f"{folder.replace('/', '_')}." for folder in long_folders(root / "tests")}
+    wrong += [f"{case.name} runs nowhere: it lacks the mark that its folder has" for case in found
+              if case.parts == {"short"} and case.name.startswith(tuple(unbuilt))]
+    return wrong + list(useless_marks(root / "tests", found))
+
+
+def useless_marks(tests, found):
+    """Of the folders whose programs are built: what a program needs may not be here."""
+    used = {mark for case in found for mark in case.marks}
+    built = {case.name.partition(".")[0] for case in found}
+    for folder in sorted({path.parent for path in tests.rglob("*_test.cpp")}):
+        if str(folder.relative_to(tests)).replace("/", "_") not in built:
+            continue
+        for path in sorted(path for path in folder.iterdir() if path.suffix in (".cpp", ".hpp")):
+            for number, line in enumerate(lines_of(path), 1):
+                mark = mark_of(comment_text(line) or "")
+                if mark and mark not in used:
+                    yield f"{path.relative_to(tests.parent)}:{number}: no case has this mark"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--long-folders", type=Path, metavar="FOLDER")
-    parser.add_argument("--preset", default="release")
     arguments = parser.parse_args()
     if arguments.long_folders:
         print(";".join(long_folders(arguments.long_folders)))
         return
-    for case in cases(arguments.preset, Path(__file__).resolve().parent.parent):
-        print(f"{' '.join(sorted(case.parts)):14} {case.name}")
+    root = Path(__file__).resolve().parent.parent
+    found = cases(root)
+    print("".join(f"{' '.join(sorted(case.parts)):14} {case.name}\n" for case in found) + "\n".join(what_is_wrong(root, found)))
 
 
 if __name__ == "__main__":

@@ -111,8 +111,8 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
   return false;
 }
 
-// On a crowded node: whether done() came true while the thread let others run, one of which it waits for.
-bool ThreadWaiter::yield_for(FunctionRef<bool()> done) {
+// On a crowded node: whether done() came true while the thread let others run, perhaps the one that it waits for.
+bool ThreadWaiter::yield_for(FunctionRef<bool()> done, const Looking& looking) {
   if (!options_.is_crowded || options_.spin_ns == 0 || !yield_course.yields()) return false;
   const std::uint64_t begin = options_.now_ns();
   std::uint64_t yields = 0;
@@ -121,6 +121,7 @@ bool ThreadWaiter::yield_for(FunctionRef<bool()> done) {
     options_.yield();
     ++yields;
     has_come = done();
+    if (!has_come) be_idle(looking.is_remote ? idle_while_looking_gap_ns : gap_ns());
   } while (!has_come && options_.now_ns() - begin < YieldCourse::longest_ns);
   // Relaxed: a count.
   yielded_.fetch_add(yields, std::memory_order_relaxed);
@@ -132,7 +133,7 @@ bool ThreadWaiter::yield_for(FunctionRef<bool()> done) {
 // where done() has come true. Between two calls of the idle hook done() is looked at.
 Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<bool()> look,
                                     FunctionRef<void(std::uint64_t)> sleep, const char* doing, const Looking& looking) {
-  if (look_for(look, looking) || yield_for(look)) return {};
+  if (look_for(look, looking) || yield_for(look, looking)) return {};
   if (Status status = check_known_deaths(done, doing); !status.is_ok()) return status;
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = monotonic_ns();

@@ -1,5 +1,5 @@
-// How threads of the application wait (progress/waiter.hpp), but for network cards (transport/rdma.hpp): they spin,
-// then sleep with a longest gap.
+// How threads of the application wait (progress/waiter.hpp), but for network cards (transport/rdma.hpp): they spin, or
+// yield on a crowded node, and then sleep with a longest gap.
 #pragma once
 
 #include <atomic>
@@ -112,7 +112,7 @@ class ThreadWaiter : public Waiter {
   Status wait_looking(EventCount& where, FunctionRef<bool()> done, FunctionRef<bool()> look,
                       FunctionRef<void()> end_looking, const char* doing);
   bool look_for(FunctionRef<bool()> done, const Looking& looking);
-  bool yield_for(FunctionRef<bool()> done);
+  bool yield_for(FunctionRef<bool()> done, const Looking& looking);
   bool look_for_grant(LockGrant& grant, std::uint64_t& idle_at);
   Status sleep_for_grant(LockGrant& grant, std::uint64_t& idle_at, std::uint64_t& last_look, const char* doing);
   void be_idle_in_queue(std::uint64_t& idle_at);

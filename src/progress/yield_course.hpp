@@ -12,10 +12,11 @@ namespace farsum {
 // rank that is waited for computes. The outcome tells: each wait that yields have not ended lets twice as many later
 // waits sleep at once, and one that they have ended makes the next one yield.
 //
-//   state       a wait begins     yields ended it     they did not
-//   yields      it yields         yields              skips 1
-//   skips n     it sleeps, n-1    -                   -
-//   skips 0     it yields         yields              skips 2k+1 (k: skipped before), at most 63
+// k waits were to be skipped after the last one that yields did not end; n of them are left:
+//
+//   state    a wait begins             yields ended it    they did not
+//   n > 0    it sleeps, n becomes n-1  -                  -
+//   n = 0    it yields                 k = n = 0          k = n = min(2k + 1, 63)
 class YieldCourse {
  public:
   // Two wake-ups: what has not come by then is not on its way.

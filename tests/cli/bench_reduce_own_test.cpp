@@ -1,5 +1,5 @@
 // What `farsum bench reduce --model` tells of this machine, from files that are written here: nothing is measured.
-// In make test-all: benchmarks are not built before.
+// In make test-all: `make test` builds no benchmarks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

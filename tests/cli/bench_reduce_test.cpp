@@ -1,5 +1,5 @@
 // `farsum bench reduce` as a user and a script see it: numbers that paper 5 states or that were done by hand.
-// In make test-all: benchmarks are not built before.
+// In make test-all: `make test` builds no benchmarks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -174,7 +174,7 @@ TEST(InfoCommand, refuses_a_setting_that_cannot_be_read_with_two) {
   }
 }
 
-// In make test-all: benchmarks are not built before.
+// In make test-all: `make test` builds no benchmarks.
 TEST(BenchCommand, names_what_there_is_when_asked_for_something_else) {
   const Ended ended = run_farsum({"bench", "no-such-benchmark"});
   EXPECT_EQ(ended.exit_code, 2);
@@ -188,7 +188,7 @@ TEST(BenchCommand, lists_names_as_json) {
 }
 
 // A busy machine, in short: both places for the loops, and what each side is held against.
-// In make test-all: benchmarks are not built before.
+// In make test-all: `make test` builds no benchmarks.
 TEST(BenchCommand, sets_a_library_beside_busy_loops_without_and_with_farsum) {
   const Ended ended = run_farsum({"bench", "mpi", "--beside", "outside,inside", "--libraries", "mpich", "--ranks", "2",
                                   "--cases", "flush-clean", "--quick", "--json"});
@@ -208,7 +208,7 @@ TEST(BenchCommand, sets_a_library_beside_busy_loops_without_and_with_farsum) {
   EXPECT_THAT(cases, testing::ElementsAre("flush-clean, loops outside, 2 ranks", "flush-clean, loops inside, 2 ranks"));
 }
 
-// In make test-all: benchmarks are not built before.
+// In make test-all: `make test` builds no benchmarks.
 TEST(BenchRanks, refuses_with_a_sentence_what_it_cannot_do) {
   const Ended library = run_farsum({"bench", "ranks", "--libraries", "no-such-library"});
   EXPECT_EQ(library.exit_code, 2);
@@ -223,7 +223,7 @@ TEST(BenchRanks, refuses_with_a_sentence_what_it_cannot_do) {
 }
 
 // One row, short: each of the two has a line, with the figures of all that take part.
-// In make test-all: benchmarks are not built before.
+// In make test-all: `make test` builds no benchmarks.
 TEST(BenchRanks, sets_a_library_alone_and_with_farsum_and_native_ranks_beside_bare_processes) {
   const Ended ended = run_farsum({"bench", "--json", "ranks", "--rows", "lock-one", "--libraries", "mpich,native",
                                   "--ranks", "2", "--quick", "--oversubscribe"});
@@ -253,7 +253,7 @@ TEST(BenchRanks, sets_a_library_alone_and_with_farsum_and_native_ranks_beside_ba
   EXPECT_FALSE(std::getline(lines, line)) << line;
 }
 
-// In make test-all: benchmarks are not built before.
+// In make test-all: `make test` builds no benchmarks.
 TEST(BenchRanks, leaves_nothing_behind_when_it_is_interrupted) {
   LaunchedJob job({"bench", "--json", "ranks", "--rows", "lock-one", "--libraries", "native", "--ranks", "2",
                    "--seconds", "600", "--pairs", "1000", "--oversubscribe"});

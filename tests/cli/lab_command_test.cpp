@@ -37,7 +37,7 @@ TEST(LabTable, keeps_what_was_left_out_as_a_note) {
   EXPECT_TRUE(table.rows.empty());
 }
 
-// In make test-all: labs are not built before.
+// In make test-all: `make test` builds no labs.
 TEST(LabCommand, lists_programs_and_refuses_others_with_two) {
   EXPECT_TRUE(nlohmann::json::parse(run_farsum({"lab", "--json"}).out).is_array());
   const Ended unknown = run_farsum({"lab", "no-such-program"});

@@ -189,7 +189,7 @@ TEST_F(ModelCommand, cannot_measure_alone_or_with_nowhere_to_keep_it) {
 }
 
 // The short form checks every answer; here: that what is chosen is told first, and taken.
-// In make test-all: benchmarks are not built before.
+// In make test-all: `make test` builds no benchmarks.
 TEST_F(ModelCommand, bench_tells_its_choices_first_and_windows_take_them) {
   const Ended ended = run_farsum({"bench", "--json", "model", "--tiny", "--places", "node"});
   ASSERT_EQ(ended.exit_code, 0) << ended.out << ended.err;

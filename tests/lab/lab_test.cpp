@@ -1,6 +1,6 @@
 // The lab programs with Farsum in front, in short, under Debian's two MPI libraries: each checks its own answers. And
 // the tables of docs/results/lab.md.
-// In make test-all: the labs are not built before.
+// In make test-all: `make test` builds no labs.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -124,6 +124,8 @@ class WaitingOnACrowdedNode : public Waiting {
     Waiting::SetUp();
     ThreadWaiter::Options options;
     options.is_crowded = true;
+    options.idle = [this] { ++idles_; };
+    options.idle_gap_ns = 50'000;
     options.now_ns = [this] { return now_ns_; };
     options.yield = [this] { now_ns_ += yield_ns_; };
     waiter_ = std::make_unique<ThreadWaiter>(std::move(options), *watch_, segment_->rank(0).waiters);
@@ -133,6 +135,7 @@ class WaitingOnACrowdedNode : public Waiting {
   }
 
   std::uint64_t yield_ns_ = 1'000;
+  int idles_ = 0;
 
  private:
   Counts counts() const { return {waiter_->yielded(), waiter_->slept()}; }
@@ -150,6 +153,14 @@ TEST_F(WaitingOnACrowdedNode, sleeps_where_yields_are_in_vain_and_soon_without_t
   std::uint64_t yields = 0;
   for (int wait = 0; wait < 640; ++wait) yields += of_a_wait(0, true).yields;
   EXPECT_LE(yields, 16 * 100u) << "five waits that yield before every 64th does";
+}
+
+// As a program of short waits that has another runtime to keep going.
+TEST_F(WaitingOnACrowdedNode, runs_the_hook_now_and_then_where_yields_end_each_wait) {
+  const int before = idles_;
+  for (int wait = 0; wait < 100; ++wait) EXPECT_EQ(of_a_wait(5), (Counts{.yields = 5, .sleeps = 0}));
+  EXPECT_GE(idles_ - before, 8) << "each 50 us of 500";
+  EXPECT_LE(idles_ - before, 11);
 }
 
 TEST_F(WaitingOnACrowdedNode, gives_up_after_one_yield_in_which_another_took_a_slice) {

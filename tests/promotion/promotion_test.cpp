@@ -617,7 +617,7 @@ TEST_F(PromotionTest, keeps_the_protection_that_the_user_has_set_meanwhile) {
 #ifdef __SANITIZE_ADDRESS__
 constexpr int cycles = 500;
 #else
-constexpr int cycles = 2'000;
+constexpr int cycles = 10'000;
 #endif
 
 // In make test-all: thousands of moves take seconds.

@@ -35,7 +35,7 @@ std::string answer(const Shape& shape, std::uint64_t element = 0) {
 
 std::vector<std::uint32_t> degrees(std::uint32_t nodes) { return {2, 3, 4, 5, 6, 7, 8, std::max(nodes, 9U)}; }
 
-// In make test-all: every tree of up to many nodes.
+// In make test-all: every tree of 1 to 70 nodes.
 TEST(Reduce, counts_each_node_once_at_its_root) {
   for (std::uint32_t nodes = 1; nodes <= 70; ++nodes) {
     for (const std::uint32_t degree : degrees(nodes)) {
@@ -169,7 +169,7 @@ TEST(Allreduce, is_the_reduce_to_node_0_and_a_broadcast_of_its_own_degree) {
   }
 }
 
-// In make test-all: every barrier of up to many nodes.
+// In make test-all: every barrier of 1 to 130 nodes.
 TEST(Barrier, lets_nobody_through_before_all_have_come) {
   for (std::uint32_t nodes = 1; nodes <= 130; ++nodes) {
     for (const std::uint32_t degree : degrees(nodes)) {

@@ -1,4 +1,4 @@
-/* OPTIONS: --say ARMCI_NETWORK=MPI-PR
+/* OPTIONS: --say "this program made no window." --say ARMCI_NETWORK=MPI-PR
  * A program that makes no window is told so at its end.
  */
 #include "check.h"
