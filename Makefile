@@ -16,7 +16,7 @@ help:
 #: make              the release build, into build/
 #: make demo         Debian's NWChem on two MPI libraries, without and with Farsum; Hartree-Fock on benzene by two ranks
 #: make test         checks in ten minutes that Farsum works here
-#: make test-all     all other tests and checks; 40 minutes more. Its parts are listed below
+#: make test-all     all other tests and checks; half an hour more. Its parts are listed below
 #: make format       lays out the sources
 #: make bench        measurements
 #: make docs         the docs as a site, build/site/index.html
