@@ -22,7 +22,7 @@
 static void find_function(void* slot, const char* const sonames[], size_t count, const char* name) {
   void* function = NULL;
   for (size_t i = 0; i < count && function == NULL; ++i) {
-    void* library = dlopen(sonames[i], RTLD_LAZY | RTLD_NOLOAD);
+    void* library = farsum_mpi_dlopen()(sonames[i], RTLD_LAZY | RTLD_NOLOAD);
     if (library == NULL) continue;
     function = farsum_mpi_dlsym()(library, name);
     dlclose(library); /* only the count of uses that RTLD_NOLOAD raised */

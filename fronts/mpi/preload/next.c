@@ -43,7 +43,7 @@ static void* function_needed_by(const struct link_map* object, const char* name)
   const char* needed = NULL;
   void* function = NULL;
   for (size_t i = 0; function == NULL && (needed = farsum_mpi_needed(object, i)) != NULL; ++i) {
-    void* library = dlopen(needed, RTLD_LAZY | RTLD_NOLOAD);
+    void* library = farsum_mpi_dlopen()(needed, RTLD_LAZY | RTLD_NOLOAD);
     if (library == NULL) continue;
     function = farsum_mpi_dlsym()(library, name);
     dlclose(library); /* the object holds it */

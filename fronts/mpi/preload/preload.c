@@ -246,7 +246,7 @@ static void store(void* slot, void* function) { memcpy(slot, &function, sizeof f
 static void resolve(void) {
   static const char* const sonames[] = {FARSUM_MPI_SONAMES};
   for (size_t i = 0; i < sizeof sonames / sizeof sonames[0] && library_handle == NULL; ++i) {
-    library_handle = dlopen(sonames[i], RTLD_LAZY | RTLD_NOLOAD);
+    library_handle = farsum_mpi_dlopen()(sonames[i], RTLD_LAZY | RTLD_NOLOAD);
   }
   if (library_handle == NULL) return; /* a process that loads MPI later is looked at again then */
 #define LOOK_UP(name, parameters, arguments) store(&library.name, farsum_mpi_dlsym()(library_handle, "PMPI_" #name));
@@ -367,7 +367,7 @@ static farsum_mpi_front_end_function* end_function(void* front, const char* name
 
 static farsum_mpi_front_start_function* load_front(void) {
   char path[4096];
-  void* front = front_path(path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  void* front = front_path(path, sizeof path) ? farsum_mpi_dlopen()(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   farsum_mpi_front_start_function* start = NULL;
   if (front != NULL) store(&start, farsum_mpi_dlsym()(front, FARSUM_MPI_FRONT_START));
   if (front != NULL) {

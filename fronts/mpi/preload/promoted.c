@@ -92,7 +92,7 @@ static void heard_of_madvise(int type, void* event, void* unused) {
 }
 
 static void ask_ucx(void) {
-  void* const ucm = dlopen("libucm.so.0", RTLD_LAZY | RTLD_NOLOAD);
+  void* const ucm = farsum_mpi_dlopen()("libucm.so.0", RTLD_LAZY | RTLD_NOLOAD);
   void* const symbol = farsum_mpi_dlsym()(ucm != NULL ? ucm : RTLD_DEFAULT, "ucm_set_event_handler");
   if (symbol == NULL) return;
   ucm_set_event_handler_function* set_handler = NULL;

@@ -34,7 +34,7 @@ static void* symbol_of(void* library, const char* name) {
 }
 
 static void* symbol_in(const char* file, const char* name) {
-  void* library = file == NULL ? NULL : dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+  void* library = file == NULL ? NULL : farsum_mpi_dlopen()(file, RTLD_LAZY | RTLD_NOLOAD);
   void* symbol = symbol_of(library, name);
   if (library != NULL) dlclose(library); /* others hold it */
   return symbol;

@@ -59,7 +59,7 @@ static int is_librarys(const void* function, const char* name) {
   if (library == NULL) return 0;
   if (farsum_mpi_dlsym()(library, name) == function) return 1;
 #ifdef FARSUM_MPI_FORTRAN_SONAME
-  void* fortran = dlopen(FARSUM_MPI_FORTRAN_SONAME, RTLD_LAZY | RTLD_NOLOAD);
+  void* fortran = farsum_mpi_dlopen()(FARSUM_MPI_FORTRAN_SONAME, RTLD_LAZY | RTLD_NOLOAD);
   if (fortran == NULL) return 0;
   const int is_fortrans = farsum_mpi_dlsym()(fortran, name) == function;
   dlclose(fortran); /* others hold it */

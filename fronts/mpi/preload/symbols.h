@@ -16,8 +16,9 @@ typedef void* farsum_mpi_dlsym_function(void* handle, const char* name);
 typedef void* farsum_mpi_dlvsym_function(void* handle, const char* name, const char* version);
 typedef void* farsum_mpi_dlopen_function(const char* file, int mode);
 
-/* Never NULL: they end a process that has none. What this library itself looks up goes through these; handles such as
- * RTLD_NEXT then count from here. */
+/* Never NULL: they end a process that has none. What this library itself looks up or opens goes through these, never
+ * through what lookups.c exports, which comes back here, to mutexes that the caller may hold; handles such as RTLD_NEXT
+ * then count from here. */
 farsum_mpi_dlsym_function* farsum_mpi_dlsym(void);
 farsum_mpi_dlvsym_function* farsum_mpi_dlvsym(void);
 farsum_mpi_dlopen_function* farsum_mpi_dlopen(void);

@@ -45,6 +45,16 @@ int MPI_Win_fence(int, int);
 EXPORTED int plugin(void);
 EXPORTED int plugin(void) { return MPI_Win_fence(0, 0); }
 FINDS_NEXT(next_of_plugin)
+
+/* The function that it would call. */
+EXPORTED void* fence_of_plugin(void);
+EXPORTED void* fence_of_plugin(void) {
+  static int (*const volatile fence)(int, int) = MPI_Win_fence;
+  int (*const its)(int, int) = fence;
+  void* symbol = NULL;
+  memcpy(&symbol, &its, sizeof symbol);
+  return symbol;
+}
 #elif defined(IS_PROFILER)
 ANSWERS(MPI_Win_fence, 21)
 FINDS_NEXT(next_of_profiler)

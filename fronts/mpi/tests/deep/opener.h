@@ -1,0 +1,10 @@
+/* What the library has that the program of the stand-ins is linked to. */
+#ifndef FARSUM_MPI_TESTS_DEEP_OPENER_H
+#define FARSUM_MPI_TESTS_DEEP_OPENER_H
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* What MPI_Win_fence answers. */
+EXPORTED int call_mpi(void);
+
+#endif
