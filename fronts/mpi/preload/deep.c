@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +23,6 @@ struct object {
   struct link_map map; /* l_addr, l_name, l_ld */
   const ElfW(Phdr) * segments;
   size_t segment_count;
-  int is_open; /* what the loader has made read-only is not, for now */
 };
 
 /* More than a plugin brings. */
@@ -106,16 +106,26 @@ static int is_read_only(const struct object* object, const void* address) {
   return read_only != NULL && (uintptr_t)address - object->map.l_addr - read_only->p_vaddr < read_only->p_memsz;
 }
 
+/* Threads that have opened the same object may bind it at once: one would make a page read-only that another writes to.
+ * The loader is not called with this mutex held: a constructor that opens a plugin holds the loader's locks. */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+
+/* Release: threads that an object has started may call already. */
+static void store_function(void** place, void* function) { __atomic_store_n(place, function, __ATOMIC_RELEASE); }
+
 static void bind(struct opened* opened, void** place, void* function) {
-  struct object* object = opened->current;
-  if (!object->is_open && is_read_only(object, place)) {
-    if (protect(object, PROT_READ | PROT_WRITE) != 0) {
-      opened->failed = errno;
-      return;
-    }
-    object->is_open = 1;
+  if (!is_read_only(opened->current, place)) {
+    store_function(place, function);
+    return;
   }
-  __atomic_store_n(place, function, __ATOMIC_RELEASE); /* threads that an object has started may call already */
+  pthread_mutex_lock(&writing);
+  if (protect(opened->current, PROT_READ | PROT_WRITE) != 0) {
+    opened->failed = errno;
+  } else {
+    store_function(place, function);
+    (void)protect(opened->current, PROT_READ);
+  }
+  pthread_mutex_unlock(&writing);
 }
 
 static int begins_with(const char* name, const char* beginning) {
@@ -136,8 +146,10 @@ static void look_at(const struct farsum_mpi_slot* slot, void* data) {
   void* const found = farsum_mpi_dlsym()(opened->handle, slot->name);
   if (is_of_mpi_library(slot->name)) own = farsum_mpi_served_for(found, slot->name);
   if (found == NULL || own == NULL) return;
-  const int is_empty = slot->is_for_calls && holds(opened->current, *slot->place, 0);
-  if (is_empty || *slot->place == found) bind(opened, slot->place, own);
+  /* Relaxed: it is compared only. */
+  const void* const held = __atomic_load_n(slot->place, __ATOMIC_RELAXED);
+  const int is_empty = slot->is_for_calls && holds(opened->current, held, 0);
+  if (is_empty || held == found) bind(opened, slot->place, own);
 }
 
 static void tell_of_failure(const struct opened* opened) {
@@ -158,7 +170,6 @@ static void bind_opened(void* handle) {
   for (size_t i = 0; i < opened->count; ++i) {
     opened->current = &opened->objects[i];
     farsum_mpi_visit_slots(&opened->current->map, look_at, opened);
-    if (opened->current->is_open) (void)protect(opened->current, PROT_READ);
   }
   if (opened->failed != 0) tell_of_failure(opened);
   free(opened);
