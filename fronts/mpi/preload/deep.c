@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -178,27 +179,96 @@ static void bind_opened(void* handle) {
 
 /* ---- who opens ----------------------------------------------------------------------------------------------- */
 
-static char* _Atomic awaited; /* a file's name; the thread that takes it out owns it */
+/* A file that a thread opens, and that may not be bound yet. */
+struct awaited {
+  struct awaited* next; /* an older one */
+  unsigned long number;
+  pthread_t opener;
+  char file[PATH_MAX];
+};
+
+/* Guards the three below. Neither the loader nor an allocator is called with it held, from which look-ups come here. */
+static pthread_mutex_t awaited_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct awaited* youngest_awaited;
+static unsigned long last_number;
+/* Read without the mutex, relaxed: a thread that looks up what another one has opened was told of it. */
+static atomic_int awaited_count;
+
 static atomic_int has_opened;
+
+/* The number by which it is to be forgotten; 0: there was no memory for it, or the name is too long for a file's. */
+static unsigned long await(const char* file) {
+  const size_t bytes = strlen(file) + 1;
+  struct awaited* const one = bytes > sizeof one->file ? NULL : malloc(sizeof *one);
+  if (one == NULL) return 0;
+  memcpy(one->file, file, bytes);
+  one->opener = pthread_self();
+  pthread_mutex_lock(&awaited_mutex);
+  const unsigned long number = ++last_number;
+  one->number = number;
+  one->next = youngest_awaited;
+  youngest_awaited = one;
+  atomic_fetch_add_explicit(&awaited_count, 1, memory_order_relaxed);
+  pthread_mutex_unlock(&awaited_mutex);
+  return number;
+}
+
+/* Unless that was done before. */
+static void forget(unsigned long number) {
+  pthread_mutex_lock(&awaited_mutex);
+  struct awaited** link = &youngest_awaited;
+  while (*link != NULL && (*link)->number != number) link = &(*link)->next;
+  struct awaited* const one = *link;
+  if (one != NULL) {
+    *link = one->next;
+    atomic_fetch_sub_explicit(&awaited_count, 1, memory_order_relaxed);
+  }
+  pthread_mutex_unlock(&awaited_mutex);
+  free(one);
+}
+
+/* The youngest that is older than `number`, as it is now; false: there is none. */
+static int copy_before(unsigned long number, struct awaited* copy) {
+  pthread_mutex_lock(&awaited_mutex);
+  const struct awaited* one = youngest_awaited;
+  while (one != NULL && one->number >= number) one = one->next;
+  if (one != NULL) *copy = *one;
+  pthread_mutex_unlock(&awaited_mutex);
+  return one != NULL;
+}
 
 /* The handle is to be closed. NULL: not there. */
 static void* open_again(const char* file) { return farsum_mpi_dlopen()(file, RTLD_LAZY | RTLD_NOLOAD); }
 
-void farsum_mpi_bind_awaited(void) {
-  /* Relaxed: the thread that opens looks up, or tells another one. */
-  if (atomic_load_explicit(&awaited, memory_order_relaxed) == NULL) return;
-  char* file = atomic_exchange_explicit(&awaited, NULL, memory_order_acq_rel);
-  void* handle = file == NULL ? NULL : open_again(file);
-  if (handle != NULL) {
-    bind_opened(handle);
-    dlclose(handle);
+/* What cannot be opened again is not there yet, or never will be, which is known where its opener is back from dlopen.
+ * All else is forgotten only when it is bound, so that no other thread calls it before. */
+static void bind_each_awaited(int is_back) {
+  struct awaited one;
+  for (unsigned long number = ULONG_MAX; copy_before(number, &one); number = one.number) {
+    void* const handle = open_again(one.file);
+    if (handle != NULL) {
+      bind_opened(handle);
+      dlclose(handle);
+    }
+    if (handle != NULL || (is_back && pthread_equal(one.opener, pthread_self()))) forget(one.number);
   }
-  free(file);
 }
+
+static void bind_awaited(int is_back) {
+  static _Thread_local int is_binding; /* a library that stands in for dlopen may look up while it passes one on */
+  if (atomic_load_explicit(&awaited_count, memory_order_relaxed) == 0 || is_binding) return;
+  is_binding = 1;
+  bind_each_awaited(is_back);
+  is_binding = 0;
+}
+
+/* The same may look up here by RTLD_NEXT while its caller's plugin is not there yet. */
+void farsum_mpi_bind_awaited(void* handle) { bind_awaited(handle != RTLD_NEXT && handle != RTLD_DEFAULT); }
 
 int farsum_mpi_has_opened_deep(void) { return atomic_load_explicit(&has_opened, memory_order_relaxed); }
 
 int farsum_mpi_opens_deep(const char* file, int mode) {
+  bind_awaited(1);
   if ((mode & RTLD_DEEPBIND) == 0 || (mode & RTLD_NOLOAD) != 0 || file == NULL) return 0;
   if (farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return 0;
   /* What is there already stays as it is bound. */
@@ -209,12 +279,15 @@ int farsum_mpi_opens_deep(const char* file, int mode) {
   }
   atomic_store_explicit(&has_opened, 1, memory_order_relaxed);
   if (strchr(file, '/') != NULL && strchr(file, '$') == NULL) return 1;
-  free(atomic_exchange_explicit(&awaited, strdup(file), memory_order_acq_rel));
+  (void)await(file);
   return 0;
 }
 
+/* Awaited meanwhile, too: its constructors may look up, and other threads open it. */
 void* farsum_mpi_open_deep(const char* file, int mode) {
+  const unsigned long number = await(file);
   void* const handle = farsum_mpi_dlopen()(file, mode);
   if (handle != NULL) bind_opened(handle);
+  forget(number);
   return handle;
 }

@@ -6,15 +6,15 @@
 #ifndef FARSUM_MPI_PRELOAD_DEEP_H
 #define FARSUM_MPI_PRELOAD_DEEP_H
 
-/* Whether farsum_mpi_open_deep is to be called instead of dlopen. Where a bare name is found depends on the caller of
- * dlopen: that name is kept for farsum_mpi_bind_awaited. */
+/* Called first in each dlopen: whether farsum_mpi_open_deep is to be called instead. Where a bare name is found depends
+ * on the caller of dlopen: that name is kept, and bound in the next look-up or dlopen. */
 int farsum_mpi_opens_deep(const char* file, int mode);
 
 void* farsum_mpi_open_deep(const char* file, int mode);
 
-/* Binds what was opened by such a name. Called in each look-up, for a plugin's functions are looked up before they are
- * called. */
-void farsum_mpi_bind_awaited(void);
+/* Binds what was opened by such a name. Called in each look-up with its handle, for a plugin's functions are looked up
+ * before they are called. */
+void farsum_mpi_bind_awaited(void* handle);
 
 /* Whether there was such an object. */
 int farsum_mpi_has_opened_deep(void);

@@ -21,21 +21,20 @@ EXPORTED farsum_mpi_dlvsym_function dlvsym;
 EXPORTED farsum_mpi_dlopen_function dlopen;
 
 void* dlsym(void* handle, const char* name) {
-  farsum_mpi_bind_awaited();
+  farsum_mpi_bind_awaited(handle);
   void* const served = farsum_mpi_served(handle, name, NULL, __builtin_return_address(0));
   if (served != NULL) return served;
   JUMP return farsum_mpi_dlsym()(handle, name);
 }
 
 void* dlvsym(void* handle, const char* name, const char* version) {
-  farsum_mpi_bind_awaited();
+  farsum_mpi_bind_awaited(handle);
   void* const served = farsum_mpi_served(handle, name, version, __builtin_return_address(0));
   if (served != NULL) return served;
   JUMP return farsum_mpi_dlvsym()(handle, name, version);
 }
 
 void* dlopen(const char* file, int mode) {
-  farsum_mpi_bind_awaited();
   if (farsum_mpi_opens_deep(file, mode)) return farsum_mpi_open_deep(file, mode);
   JUMP return farsum_mpi_dlopen()(file, mode);
 }

@@ -7,4 +7,7 @@
 /* What MPI_Win_fence answers. */
 EXPORTED int call_mpi(void);
 
+/* Called once, when the next plugin is about to be opened with RTLD_DEEPBIND. */
+extern EXPORTED void (*opener_before_deep)(void);
+
 #endif

@@ -1,8 +1,10 @@
 /* What becomes of plugins that are opened with RTLD_DEEPBIND, and of the process around them, with the preload in front
  * and a stand-in as MPI library, which comes with the first plugin.
  *
- * opens FIRST    the plugin's bare name
+ * opens FIRST SECOND    the plugins' bare names
  */
+#include <pthread.h>
+
 #include "../ucx/loaded.h"
 #include "opener.h"
 
@@ -33,8 +35,28 @@ static void check_first_call(const char* name) {
   CHECK(is_farsums(fence_of(plugin)));
 }
 
+static void* look_up(void* unused) {
+  (void)unused;
+  CHECK(dlsym(RTLD_DEFAULT, "in_no_library") == NULL);
+  return NULL;
+}
+
+static void look_up_in_other_thread(void) {
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, look_up, NULL) == 0);
+  pthread_join(thread, NULL);
+}
+
+/* Another thread looks up when the plugin is about to be opened: it is bound all the same. */
+static void check_look_up_meanwhile(const char* name) {
+  opener_before_deep = look_up_in_other_thread;
+  CHECK(is_farsums(fence_of(open_deep(name))));
+  CHECK(opener_before_deep == NULL);
+}
+
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   check_first_call(argv[1]);
+  check_look_up_meanwhile(argv[2]);
   return failures != 0;
 }
