@@ -91,6 +91,45 @@ static int collect(struct dl_phdr_info* info, size_t bytes, void* data) {
   return opened->count == most_objects;
 }
 
+/* ---- what was bound ------------------------------------------------------------------------------------------ */
+
+/* One of them, also when it is closed: another object at its place is then taken for it. */
+struct bound {
+  struct bound* next;
+  const void* dynamic; /* its l_ld */
+};
+
+/* Release, here, and acquire in the readers: what the newest and those behind it hold. */
+static struct bound* _Atomic newest_bound;
+
+static int is_bound(const void* dynamic) {
+  const struct bound* one = atomic_load_explicit(&newest_bound, memory_order_acquire);
+  while (one != NULL && one->dynamic != dynamic) one = one->next;
+  return one != NULL;
+}
+
+/* Two threads may remember the same object, which does no harm. */
+static void remember(const struct object* object) {
+  struct bound* const one = is_bound(object->map.l_ld) ? NULL : malloc(sizeof *one);
+  if (one == NULL) return;
+  one->dynamic = object->map.l_ld;
+  /* Relaxed: the exchange looks again. */
+  one->next = atomic_load_explicit(&newest_bound, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak_explicit(&newest_bound, &one->next, one, memory_order_release,
+                                                memory_order_relaxed)) {
+  }
+}
+
+int farsum_mpi_is_deep(const void* code) {
+  Dl_info info;
+  void* found = NULL;
+  /* Relaxed: most processes have none, and is_bound looks again. */
+  if (atomic_load_explicit(&newest_bound, memory_order_relaxed) == NULL) return 0;
+  if (dladdr1(code, &info, &found, RTLD_DL_LINKMAP) == 0 || found == NULL) return 0;
+  const struct link_map* const map = found;
+  return is_bound(map->l_ld);
+}
+
 /* ---- how it is bound ----------------------------------------------------------------------------------------- */
 
 /* What the loader makes read-only when all is bound: whole pages. */
@@ -168,6 +207,7 @@ static void bind_opened(void* handle) {
   opened->failed = 0;
   /* No function that looks up or opens is called while the loader's list is held. */
   dl_iterate_phdr(collect, opened);
+  for (size_t i = 0; i < opened->count; ++i) remember(&opened->objects[i]);
   for (size_t i = 0; i < opened->count; ++i) {
     opened->current = &opened->objects[i];
     farsum_mpi_visit_slots(&opened->current->map, look_at, opened);
@@ -193,8 +233,6 @@ static struct awaited* youngest_awaited;
 static unsigned long last_number;
 /* Read without the mutex, relaxed: a thread that looks up what another one has opened was told of it. */
 static atomic_int awaited_count;
-
-static atomic_int has_opened;
 
 /* The number by which it is to be forgotten; 0: there was no memory for it, or the name is too long for a file's. */
 static unsigned long await(const char* file) {
@@ -265,8 +303,6 @@ static void bind_awaited(int is_back) {
 /* The same may look up here by RTLD_NEXT while its caller's plugin is not there yet. */
 void farsum_mpi_bind_awaited(void* handle) { bind_awaited(handle != RTLD_NEXT && handle != RTLD_DEFAULT); }
 
-int farsum_mpi_has_opened_deep(void) { return atomic_load_explicit(&has_opened, memory_order_relaxed); }
-
 int farsum_mpi_opens_deep(const char* file, int mode) {
   bind_awaited(1);
   if ((mode & RTLD_DEEPBIND) == 0 || (mode & RTLD_NOLOAD) != 0 || file == NULL) return 0;
@@ -277,7 +313,6 @@ int farsum_mpi_opens_deep(const char* file, int mode) {
     dlclose(handle);
     return 0;
   }
-  atomic_store_explicit(&has_opened, 1, memory_order_relaxed);
   if (strchr(file, '/') != NULL && strchr(file, '$') == NULL) return 1;
   (void)await(file);
   return 0;

@@ -16,7 +16,7 @@ void* farsum_mpi_open_deep(const char* file, int mode);
  * before they are called. */
 void farsum_mpi_bind_awaited(void* handle);
 
-/* Whether there was such an object. */
-int farsum_mpi_has_opened_deep(void);
+/* Whether this code is in an object that was bound here. */
+int farsum_mpi_is_deep(const void* code);
 
 #endif

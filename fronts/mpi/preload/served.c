@@ -107,10 +107,11 @@ static int next_is_librarys(const char* name, const void* caller) {
 }
 
 void* farsum_mpi_served(void* handle, const char* name, const char* version, const void* caller) {
-  /* RTLD_DEFAULT leads here, but for what was opened with RTLD_DEEPBIND. */
-  if (handle == RTLD_DEFAULT && !farsum_mpi_has_opened_deep()) return NULL;
   if (name == NULL || !is_of_mpi(name)) return NULL;
-  if (handle == RTLD_DEFAULT) return farsum_mpi_served_for(farsum_mpi_needed_function(caller, name), name);
+  if (handle == RTLD_DEFAULT) {
+    /* It leads here, but for what was opened with RTLD_DEEPBIND. */
+    return farsum_mpi_is_deep(caller) ? farsum_mpi_served_for(farsum_mpi_needed_function(caller, name), name) : NULL;
+  }
   void* const own = own_function(name);
   if (own == NULL) return NULL;
   if (handle == RTLD_NEXT) return next_is_librarys(name, caller) ? own : NULL;

@@ -46,6 +46,14 @@ EXPORTED int plugin(void);
 EXPORTED int plugin(void) { return MPI_Win_fence(0, 0); }
 FINDS_NEXT(next_of_plugin)
 
+/* No jump here, either. */
+EXPORTED void* default_of_plugin(const char* name);
+EXPORTED void* default_of_plugin(const char* name) {
+  void* volatile found = NULL;
+  found = dlsym(RTLD_DEFAULT, name);
+  return found;
+}
+
 /* The function that it would call. */
 EXPORTED void* fence_of_plugin(void);
 EXPORTED void* fence_of_plugin(void) {

@@ -1,7 +1,7 @@
 /* What becomes of plugins that are opened with RTLD_DEEPBIND, and of the process around them, with the preload in front
  * and a stand-in as MPI library, which comes with the first plugin.
  *
- * opens FIRST SECOND    the plugins' bare names
+ * opens FIRST SECOND SHALLOW    two plugins' bare names, and the file of one that is opened without that flag
  */
 #include <pthread.h>
 
@@ -28,11 +28,18 @@ static void* fence_of(void* plugin) {
   return fence();
 }
 
+static void* default_of(void* plugin, const char* name) {
+  void* (*its)(const char*);
+  store(&its, plugin, "default_of_plugin");
+  return its(name);
+}
+
 /* The first call looks for the library while the plugin still has to be bound. */
-static void check_first_call(const char* name) {
+static void* check_first_call(const char* name) {
   void* const plugin = open_deep(name);
   CHECK(call_mpi() == 11);
   CHECK(is_farsums(fence_of(plugin)));
+  return plugin;
 }
 
 static void* look_up(void* unused) {
@@ -54,9 +61,19 @@ static void check_look_up_meanwhile(const char* name) {
   CHECK(opener_before_deep == NULL);
 }
 
+/* A plugin that was opened deep gets what no profiler stands in front of, and one that was opened behind it the call
+ * that is found first. */
+static void check_shallow(void* deep, const char* file) {
+  void* const shallow = load(file);
+  CHECK(default_of(deep, "MPI_Win_fence") == dlsym(RTLD_DEFAULT, "PMPI_Win_fence"));
+  CHECK(default_of(shallow, "MPI_Win_fence") == dlsym(RTLD_DEFAULT, "MPI_Win_fence"));
+  CHECK(fence_of(shallow) == dlsym(RTLD_DEFAULT, "MPI_Win_fence"));
+}
+
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  check_first_call(argv[1]);
+  if (argc != 4) return 2;
+  void* const deep = check_first_call(argv[1]);
   check_look_up_meanwhile(argv[2]);
+  check_shallow(deep, argv[3]);
   return failures != 0;
 }
