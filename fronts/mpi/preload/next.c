@@ -7,13 +7,15 @@
 
 #include "symbols.h"
 
-/* The last object that was loaded with the program, or opened by a constructor that ran before this library's: they all
- * stay. NULL: this library has not begun. */
+/* The last object that was loaded with the program, or opened by a constructor that ran before this library's: it
+ * stays. NULL: this library has not begun. */
 static const struct link_map* _Atomic last_of_start;
 
 void farsum_mpi_sees_start(void) {
   const struct link_map* last = _r_debug.r_map;
   while (last != NULL && last->l_next != NULL) last = last->l_next;
+  /* Who has opened it may close it, and its place in the list would be lost, or another object's. */
+  if (last != NULL) (void)farsum_mpi_dlopen()(last->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   /* Release pairs with the acquire below: the list up to there. */
   atomic_store_explicit(&last_of_start, last, memory_order_release);
 }

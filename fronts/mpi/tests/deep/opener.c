@@ -1,5 +1,5 @@
-/* What the program of the stand-ins is linked to. It stands in for dlopen behind the preload, and calls MPI, to which
- * it is not linked: the call is the preload's. */
+/* What the program of the stand-ins is linked to. It stands in for dlopen behind the preload, opens an object before
+ * the preload begins, and calls MPI, to which it is not linked: the call is the preload's. */
 #include "opener.h"
 
 #include <dlfcn.h>
@@ -23,4 +23,13 @@ EXPORTED void* dlopen(const char* file, int mode) {
     hook();
   }
   return next(file, mode);
+}
+
+static void* passing;
+
+__attribute__((constructor)) static void begin(void) { passing = dlopen(PASSING, RTLD_LAZY); }
+
+void close_passing(void) {
+  if (passing != NULL) dlclose(passing);
+  passing = NULL;
 }

@@ -10,4 +10,7 @@ EXPORTED int call_mpi(void);
 /* Called once, when the next plugin is about to be opened with RTLD_DEEPBIND. */
 extern EXPORTED void (*opener_before_deep)(void);
 
+/* Closes what was opened before the preload began. */
+EXPORTED void close_passing(void);
+
 #endif

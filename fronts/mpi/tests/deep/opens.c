@@ -28,6 +28,12 @@ static void* fence_of(void* plugin) {
   return fence();
 }
 
+static void* next_of(void* plugin, const char* name) {
+  void* (*its)(const char*, const char*);
+  store(&its, plugin, "next_of_plugin");
+  return its(name, NULL);
+}
+
 static void* default_of(void* plugin, const char* name) {
   void* (*its)(const char*);
   store(&its, plugin, "default_of_plugin");
@@ -68,6 +74,10 @@ static void check_shallow(void* deep, const char* file) {
   CHECK(default_of(deep, "MPI_Win_fence") == dlsym(RTLD_DEFAULT, "PMPI_Win_fence"));
   CHECK(default_of(shallow, "MPI_Win_fence") == dlsym(RTLD_DEFAULT, "MPI_Win_fence"));
   CHECK(fence_of(shallow) == dlsym(RTLD_DEFAULT, "MPI_Win_fence"));
+  /* Its own library is behind it, whatever was there when the process started. */
+  CHECK(is_farsums(next_of(shallow, "MPI_Win_fence")));
+  close_passing();
+  CHECK(is_farsums(next_of(shallow, "MPI_Win_fence")));
 }
 
 int main(int argc, char** argv) {
