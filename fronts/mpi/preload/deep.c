@@ -168,23 +168,14 @@ static void bind(struct opened* opened, void** place, void* function) {
   pthread_mutex_unlock(&writing);
 }
 
-static int begins_with(const char* name, const char* beginning) {
-  return strncmp(name, beginning, strlen(beginning)) == 0;
-}
-
-/* Names that each MPI library has; all others that this library exports pass calls on to where they were going. */
-static int is_of_mpi_library(const char* name) {
-  return begins_with(name, "MPI") || begins_with(name, "PMPI") || begins_with(name, "mpi_") ||
-         begins_with(name, "pmpi_") || begins_with(name, "ompi_");
-}
-
-/* What already leads elsewhere, to this library or to a wrapper between, stays. */
+/* What already leads elsewhere, to this library or to a wrapper between, stays. What this library exports besides names
+ * of MPI libraries, as of UCX and libc, passes calls on to where they were going. */
 static void look_at(const struct farsum_mpi_slot* slot, void* data) {
   struct opened* opened = data;
   void* own = farsum_mpi_own_function(slot->name);
   if (own == NULL || !holds(opened->current, slot->place, PF_W)) return;
   void* const found = farsum_mpi_dlsym()(opened->handle, slot->name);
-  if (is_of_mpi_library(slot->name)) own = farsum_mpi_served_for(found, slot->name);
+  if (farsum_mpi_is_of_library(slot->name)) own = farsum_mpi_served_for(found, slot->name);
   if (found == NULL || own == NULL) return;
   /* Relaxed: it is compared only. */
   const void* const held = __atomic_load_n(slot->place, __ATOMIC_RELAXED);

@@ -23,10 +23,10 @@ static int begins_with(const char* text, const char* beginning) {
   return *beginning == '\0';
 }
 
-/* Most names that anybody looks up are none, and this is all that is done for them. */
-static int is_of_mpi(const char* name) {
-  return begins_with(name, "MPI_") || begins_with(name, "PMPI_") || begins_with(name, "mpi_") ||
-         begins_with(name, "pmpi_");
+/* Most names that anybody looks up are none, and this is all that is done for them. MPII_Win_get_attr is one. */
+int farsum_mpi_is_of_library(const char* name) {
+  return begins_with(name, "MPI") || begins_with(name, "PMPI_") || begins_with(name, "mpi_") ||
+         begins_with(name, "pmpi_") || begins_with(name, "ompi_");
 }
 
 /* Room for the longest name of a call, and more. */
@@ -107,7 +107,7 @@ static int next_is_librarys(const char* name, const void* caller) {
 }
 
 void* farsum_mpi_served(void* handle, const char* name, const char* version, const void* caller) {
-  if (name == NULL || !is_of_mpi(name)) return NULL;
+  if (name == NULL || !farsum_mpi_is_of_library(name)) return NULL;
   if (handle == RTLD_DEFAULT) {
     /* It leads here, but for what was opened with RTLD_DEEPBIND. */
     return farsum_mpi_is_deep(caller) ? farsum_mpi_served_for(farsum_mpi_needed_function(caller, name), name) : NULL;

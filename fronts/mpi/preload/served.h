@@ -6,6 +6,9 @@
  * be passed on. `version` is NULL where none was asked for. */
 void* farsum_mpi_served(void* handle, const char* name, const char* version, const void* caller);
 
+/* Whether a name may be one that an MPI library has. */
+int farsum_mpi_is_of_library(const char* name);
+
 /* This library's function for what a look-up of `name` has found; NULL: that is not the MPI library's, or nothing that
  * this library has. */
 void* farsum_mpi_served_for(const void* found, const char* name);
