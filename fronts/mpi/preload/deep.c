@@ -185,8 +185,8 @@ static void look_at(const struct farsum_mpi_slot* slot, void* data) {
 
 static void tell_of_failure(const struct opened* opened) {
   fprintf(stderr,
-          "farsum: %s was opened with RTLD_DEEPBIND, so that its MPI calls go past Farsum, and could not be bound anew "
-          "(%s): windows of the program cannot be used there\n",
+          "farsum: Farsum could not redirect the MPI calls of %s, which was opened with RTLD_DEEPBIND (%s); windows of "
+          "the program cannot be used there\n",
           opened->objects[0].map.l_name, strerror(opened->failed));
 }
 

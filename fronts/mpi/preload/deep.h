@@ -1,7 +1,8 @@
 /* Objects that are opened with RTLD_DEEPBIND, as plugins are that bring their own libraries. Such an object finds what
  * it calls in the libraries that it is linked to before it looks at what is preloaded: its MPI calls would go past this
- * library, and a window that it shares with the program would be two different ones. Here they are bound as they would
- * be without that flag, and nothing else of the object is changed.
+ * library, and a window that it shares with the program would be two different ones. Here they are bound to this
+ * library's PMPI_X, which no profiler stands in front of: the object would see none without Farsum, either. Nothing
+ * else of it is changed.
  */
 #ifndef FARSUM_MPI_PRELOAD_DEEP_H
 #define FARSUM_MPI_PRELOAD_DEEP_H
@@ -10,6 +11,8 @@
  * on the caller of dlopen: that name is kept, and bound in the next look-up or dlopen. */
 int farsum_mpi_opens_deep(const char* file, int mode);
 
+/* The file is opened from this library, not from the caller of dlopen: of the libraries that it is linked to, those
+ * that only the caller's DT_RPATH leads to are not found. */
 void* farsum_mpi_open_deep(const char* file, int mode);
 
 /* Binds what was opened by such a name. Called in each look-up with its handle, for a plugin's functions are looked up

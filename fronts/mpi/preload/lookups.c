@@ -1,6 +1,7 @@
-/* dlsym, dlvsym and dlopen as this library exports them. What is not served is passed on by a jump, so that the
- * function behind sees who called: RTLD_NEXT and RTLD_DEFAULT go by that, and where a library is looked for. The build
- * makes a jump of the last call, whatever else it is asked to do (CMakeLists.txt), and watches nothing here.
+/* dlsym, dlvsym and dlopen as this library exports them. A look-up that is not served, and a file that deep.h does not
+ * open, are passed on by a jump, so that the function behind sees who called: RTLD_NEXT and RTLD_DEFAULT go by that,
+ * and where a library is looked for. The build makes a jump of the last call, whatever else it is asked to do
+ * (CMakeLists.txt), and watches nothing here.
  */
 #include <stddef.h>
 

@@ -1,6 +1,7 @@
 /* A program that opens the MPI library itself, as ctypes, MPI.jl and plugins do, asks dlsym for its calls with the
  * handle it got. A profiler that the user preloads, as Darshan, or that the program is linked to asks with RTLD_NEXT
- * for what comes behind itself. LD_PRELOAD does not reach either; served.h says what they are answered.
+ * for what comes behind itself. LD_PRELOAD does not reach either, nor RTLD_DEFAULT in a plugin that was opened with
+ * RTLD_DEEPBIND; served.h says what they are answered.
  */
 #include "served.h"
 

@@ -1,4 +1,5 @@
-/* What a program gets that looks MPI's calls up by a handle of its own, or by RTLD_NEXT. */
+/* What a program gets that looks MPI's calls up by a handle of its own, or by RTLD_NEXT; and an object that was opened
+ * with RTLD_DEEPBIND, by RTLD_DEFAULT. */
 #ifndef FARSUM_MPI_PRELOAD_SERVED_H
 #define FARSUM_MPI_PRELOAD_SERVED_H
 
