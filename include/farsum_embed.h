@@ -57,12 +57,13 @@ FARSUM_API farsum_status farsum_network_introduce(const void* cards, int count);
 FARSUM_API farsum_status farsum_group_create_numbered(farsum_group parent, const int* ranks, int count, uint64_t number,
                                                       farsum_group* group);
 
-/* Takes this rank out of a group, and zeroes the handle. The other ranks are not asked and stay in it; each leaves when
- * it likes, and the memory that they shared is given back with the last.
+/* Takes this rank out of a group, and zeroes the handle. The other ranks are not asked; each leaves when it likes, and
+ * the memory that they shared is given back with the last. Where one rank leaves, all leave: farsum_group_free, and
+ * every other collective call over the group, would wait for it for ever.
  * This rank must have freed what it made over the group, and ended each call of it that others are to end.
  * Errors: NOT_INITIALIZED, HANDLE, ARGUMENT for the group of all ranks; PENDING while windows, counters or mutexes of
  * this rank live over it; UNSUPPORTED where farsum_collect was called over it.
- * Any thread may call; waits for nobody. */
+ * Any thread may call; does not wait for other ranks. */
 FARSUM_API farsum_status farsum_group_leave(farsum_group* group);
 
 /* ---- progress of others ------------------------------------------------------------------------------------ */

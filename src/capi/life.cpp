@@ -240,6 +240,16 @@ farsum_status make_group(const char* call, farsum_group parent, const int* ranks
   return FARSUM_OK;
 }
 
+farsum_status end_group(const char* call, farsum_group* handle, Status (Groups::*end)(Group*)) {
+  if (handle == nullptr) return fail(Code::argument, fmt::format("{}: null handle", call));
+  Group* group = nullptr;
+  if (const farsum_status status = find_group(call, *handle, group); status != FARSUM_OK) return status;
+  if (const Status status = (live_context()->groups().*end)(group); !status.is_ok()) return fail(status);
+  global().groups.remove(handle->bits);
+  handle->bits = 0;
+  return FARSUM_OK;
+}
+
 }  // namespace
 }  // namespace farsum::capi
 
@@ -470,29 +480,13 @@ farsum_status farsum_group_create_numbered(farsum_group parent, const int* ranks
 }
 
 farsum_status farsum_group_leave(farsum_group* handle) {
-  return guarded("farsum_group_leave", [&]() -> farsum_status {
-    if (handle == nullptr) return fail(Code::argument, "farsum_group_leave: null handle");
-    Group* group = nullptr;
-    if (const farsum_status status = find_group("farsum_group_leave", *handle, group); status != FARSUM_OK)
-      return status;
-    if (const Status status = live_context()->groups().leave(group); !status.is_ok()) return fail(status);
-    global().groups.remove(handle->bits);
-    handle->bits = 0;
-    return FARSUM_OK;
-  });
+  return guarded("farsum_group_leave", [&] { return end_group("farsum_group_leave", handle, &Groups::leave); });
 }
 
 farsum_status farsum_group_free(farsum_group* handle) {
-  return guarded("farsum_group_free", [&]() -> farsum_status {
+  return guarded("farsum_group_free", [&] {
     const HearsAtEnd hears;
-    if (handle == nullptr) return fail(Code::argument, "farsum_group_free: null handle");
-    Group* group = nullptr;
-    if (const farsum_status status = find_group("farsum_group_free", *handle, group); status != FARSUM_OK)
-      return status;
-    if (const Status status = live_context()->groups().free(group); !status.is_ok()) return fail(status);
-    global().groups.remove(handle->bits);
-    handle->bits = 0;
-    return FARSUM_OK;
+    return end_group("farsum_group_free", handle, &Groups::free);
   });
 }
 
