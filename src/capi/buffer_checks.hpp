@@ -27,8 +27,9 @@ inline Status check_reducible(const char* call, farsum_type type, farsum_op op) 
   const auto element = static_cast<ops::ElementType>(type);
   const auto combining = static_cast<ops::Operator>(op);
   if (can_fold(element, combining)) return {};
-  return {Code::type, fmt::format("{}: operator {} reduces no elements of {}; use {}", call, ops::name_of(combining),
-                                  ops::name_of(element),
+  const char* const why = ops::legal(element, combining) ? ": replace, no_op and scaled_sum are for windows alone" : "";
+  return {Code::type, fmt::format("{}: operator {} reduces no elements of {}{}; use {}", call, ops::name_of(combining),
+                                  ops::name_of(element), why,
                                   ops::list_operators([&](ops::Operator one) { return can_fold(element, one); }))};
 }
 

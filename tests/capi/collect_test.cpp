@@ -364,6 +364,7 @@ TEST(Collect, refuses_what_one_rank_can_see_to_be_wrong) {
       EXPECT_EQ(refused([](auto& wrong) { wrong.type = unknown<farsum_type>(99); }), FARSUM_ERR_TYPE);
     }
     EXPECT_EQ(refused([](auto& wrong) { wrong.op = FARSUM_REPLACE; }), FARSUM_ERR_TYPE);
+    EXPECT_THAT(farsum_last_error(), HasSubstr(": replace, no_op and scaled_sum are for windows alone; use sum, prod"));
     EXPECT_EQ(refused([](auto& wrong) { wrong.mine = nullptr; }), FARSUM_ERR_ARGUMENT);
     EXPECT_EQ(refused([](auto& wrong) { wrong.result = nullptr; }), FARSUM_ERR_ARGUMENT);
     EXPECT_EQ(refused([&](auto& wrong) { wrong.result = words.data() + 1; }), FARSUM_ERR_ARGUMENT);
