@@ -18,6 +18,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
+using testing::SizeIs;
 
 class PythonEnvironment : public testing::Test {
  protected:
@@ -54,6 +55,16 @@ TEST_F(PythonEnvironment, has_the_mpi_of_a_wheel_with_both_of_its_interfaces) {
   EXPECT_EQ(found()[0].library, (root_ / "lib" / "libmpi.so.12").string());
 }
 
+TEST_F(PythonEnvironment, asks_its_launcher_once_for_all_of_its_mpis) {
+  add_launcher("mpiexec", "HYDRA build details:\n    Version:   4.3.1\n");
+  add_library("libmpi.so.12");
+  add_library("libmpi_abi.so.1");
+  const std::vector<MpiInstallation> installations = found();
+  ASSERT_THAT(installations, SizeIs(2));
+  fs::remove(root_ / "bin" / "mpiexec");
+  for (const MpiInstallation& one : installations) EXPECT_EQ(version_of(one), "4.3.1") << one.name;
+}
+
 TEST_F(PythonEnvironment, tells_intels_mpi_from_mpich_by_its_launcher) {
   add_launcher("mpiexec.hydra", "Intel(R) MPI Library for Linux* OS, Version 2021.16 Build 1");
   add_library("libmpi.so.12");
@@ -78,6 +89,9 @@ TEST_F(PythonEnvironment, has_the_mpi_that_its_own_mpi4py_is_linked_to) {
   ASSERT_THAT(names(), ElementsAre("mpi4py"));
   EXPECT_EQ(found()[0].abi, MpiAbi::openmpi);
   EXPECT_EQ(version_of(found()[0]), "unknown");
+  // As conda lays it down.
+  fs::create_directory_symlink("python3.11", root_ / "lib" / "python3.1");
+  EXPECT_THAT(names(), ElementsAre("mpi4py"));
   // A wheel's modules are several, and which of them is loaded is not known here.
   fs::copy(package / "MPI.cpython.so", package / "MPI.mpich.cpython.so");
   EXPECT_THAT(names(), IsEmpty());
@@ -93,7 +107,7 @@ TEST_F(PythonEnvironment, counts_where_it_is_active_or_has_this_command) {
   EXPECT_THAT(python_environments(root_), Contains(folder));
   setenv("VIRTUAL_ENV", root_.c_str(), 1);
   EXPECT_THAT(python_environments("/usr"), Contains(folder));
-  EXPECT_THAT(python_environments(root_), testing::SizeIs(python_environments("/usr").size())) << "once each";
+  EXPECT_THAT(python_environments(root_), SizeIs(python_environments("/usr").size())) << "once each";
   unsetenv("VIRTUAL_ENV");
   if (!before.empty()) setenv("VIRTUAL_ENV", before.c_str(), 1);
 }

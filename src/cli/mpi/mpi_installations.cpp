@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
+#include <set>
 
 #include "cli/mpi/mpi_launcher.hpp"
 #include "cli/mpi/mpi_linkage.hpp"
@@ -42,27 +43,39 @@ struct Place {
   const char* soname;
 };
 
+// What is in the folder, as far as it can be read.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; entry != end; entry.increment(failed)) {
+    entries.push_back(entry->path());
+  }
+  return entries;
+}
+
 // What the modules of an mpi4py that was built here are linked to. Those of its wheels are several, of which one is
 // chosen when it is loaded, and no MPI that they need is beside them.
 std::vector<MpiInstallation> find_mpi_of_mpi4py(const fs::path& lib) {
   std::vector<MpiInstallation> found;
-  std::vector<fs::path> modules;
+  std::set<fs::path> modules;
   std::error_code failed;
-  for (const auto& python : fs::directory_iterator(lib, failed)) {
-    if (!python.path().filename().string().starts_with("python3")) continue;
-    for (const auto& file : fs::directory_iterator(python.path() / "site-packages" / "mpi4py", failed)) {
-      const std::string name = file.path().filename();
-      if (name.starts_with("MPI.") && name.ends_with(".so")) modules.push_back(file.path());
+  for (const fs::path& python : entries_of(lib)) {
+    if (!python.filename().string().starts_with("python3")) continue;
+    for (const fs::path& file : entries_of(python / "site-packages" / "mpi4py")) {
+      const std::string name = file.filename();
+      // In conda's environments python3.1 is a link to the folder of the version that is there.
+      if (name.starts_with("MPI.") && name.ends_with(".so")) modules.insert(fs::weakly_canonical(file, failed));
     }
   }
   if (modules.size() != 1) return found;
-  const auto elf = read_elf(modules.front());
+  const fs::path& module = *modules.begin();
+  const auto elf = read_elf(module);
   if (!elf) return found;
   const char* const library_path = std::getenv("LD_LIBRARY_PATH");
   const LibrarySearch search = library_search(library_path == nullptr ? "" : library_path);
-  for (const MpiNeed& need : follow_linkage(modules.front(), *elf, search).mpi) {
+  for (const MpiNeed& need : follow_linkage(module, *elf, search).mpi) {
     const auto abi = need.is_old_openmpi ? std::nullopt : mpi_abi_of_library(need.soname);
-    if (abi && !need.file.empty()) found.push_back({"mpi4py", *abi, {}, need.file, ""});
+    if (abi && !need.file.empty()) found.push_back({"mpi4py", *abi, {}, need.file, "", ""});
   }
   return found;
 }
@@ -84,7 +97,7 @@ std::vector<MpiInstallation> find_mpi_installations() {
     const fs::path mpirun = std::string("/usr/bin/mpirun.") + place.name;
     const auto cached = search.cache.find(place.soname);
     if (!fs::exists(mpirun, failed) || cached == search.cache.end()) continue;
-    found.push_back({place.name, place.abi, launch_words(mpirun, place.abi), cached->second.front(), ""});
+    found.push_back({place.name, place.abi, launch_words(mpirun, place.abi), cached->second.front(), "", ""});
   }
   for (const Place& place : wheel_places) {
     const std::string name = place.name;
@@ -92,7 +105,7 @@ std::vector<MpiInstallation> find_mpi_installations() {
     const fs::path mpirun = prefix / "bin" / "mpirun";
     const fs::path library = prefix / "lib" / place.soname;
     if (!fs::exists(mpirun, failed) || !fs::exists(library, failed)) continue;
-    found.push_back({name, place.abi, launch_words(mpirun, place.abi), library, library.parent_path()});
+    found.push_back({name, place.abi, launch_words(mpirun, place.abi), library, library.parent_path(), ""});
   }
   return found;
 }
@@ -128,7 +141,7 @@ std::vector<MpiInstallation> find_mpi_of_environment(const std::string& folder) 
                              Place{"openmpi", MpiAbi::openmpi, "libmpi.so.40"},
                              Place{is_intel ? "impi-abi" : "mpich-abi", MpiAbi::standard, "libmpi_abi.so.1"}}) {
     const fs::path library = lib / place.soname;
-    if (fs::exists(library, failed)) found.push_back({place.name, place.abi, mpirun, library, lib});
+    if (fs::exists(library, failed)) found.push_back({place.name, place.abi, mpirun, library, lib, version});
   }
   for (const MpiInstallation& built : find_mpi_of_mpi4py(lib)) {
     const bool is_known = std::any_of(found.begin(), found.end(), [&](const MpiInstallation& one) {
@@ -141,7 +154,8 @@ std::vector<MpiInstallation> find_mpi_of_environment(const std::string& folder) 
 
 std::string version_of(const MpiInstallation& installation) {
   if (installation.mpirun.empty()) return "unknown";
-  const std::string text = ask_version(installation.mpirun.front());
+  const std::string& told = installation.version_text;
+  const std::string text = told.empty() ? ask_version(installation.mpirun.front()) : told;
   std::smatch number;
   return std::regex_search(text, number, std::regex(R"(\d+\.\d+(\.\d+)?)")) ? number.str() : "unknown";
 }

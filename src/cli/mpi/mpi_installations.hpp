@@ -15,6 +15,7 @@ struct MpiInstallation {
   std::vector<std::string> mpirun;  // a path, and options that a small machine needs
   std::string library;              // the file of libmpi
   std::string library_folder;       // for LD_LIBRARY_PATH; empty where the system finds it anyway
+  std::string version_text;         // what the launcher says of itself; empty where it was not asked yet
 };
 
 // Debian's and those of tools/mpi_libraries, as far as they are there.
