@@ -136,6 +136,11 @@ TEST_F(MpiProgram, named_like_a_wrapper_by_a_path_is_a_program_where_none_follow
           << name;
     }
   }
+  const std::string numactl = folder_.add_program("numactl", {});
+  EXPECT_THAT(examine({numactl, "-N", "0", "./typo", "-x"}).sentence,
+              HasSubstr(numactl + " needs no MPI library, and ./typo was not found; "));
+  EXPECT_THAT(examine({numactl, "-N", "0", "/dev/null"}).sentence, HasSubstr(numactl + " needs no MPI library; "));
+  EXPECT_THAT(examine({numactl, "-N", "0"}).sentence, HasSubstr(numactl + " needs no MPI library; "));
   const std::string away = folder_.add_program("time", {"libsolver.so"}, "int main(void) { return 0; }", {});
   EXPECT_THAT(examine({away}).sentence, HasSubstr("libsolver.so could not be found"));
   EXPECT_THAT(examine({"nice"}).sentence, HasSubstr("no program follows nice"));

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "cli/base_name.hpp"
+#include "cli/exit_codes.hpp"
 #include "cli/mpi/mpi_linkage.hpp"
 #include "cli/mpi/mpi_wrappers.hpp"
 #include "cli/run/run_program.hpp"
@@ -97,7 +98,8 @@ ProgramFinding judge_needs(const std::string& path, const std::vector<MpiNeed>& 
   return {*abis.begin(), fmt::format("{} needs {}: {}", path, fmt::join(words, " and "), describe(*abis.begin())), {}};
 }
 
-ProgramFinding refuse_without_mpi(const std::string& path, const Linkage& linkage) {
+// `not_found`: the program that stands behind `path` on the command line, where there is no such file; else empty.
+ProgramFinding refuse_without_mpi(const std::string& path, const Linkage& linkage, const std::string& not_found) {
   if (!linkage.program.defined_mpi.empty()) {
     return refuse_program(
         fmt::format("{} has MPI linked in statically (it defines {}), where no preload can stand in front of it; link "
@@ -111,35 +113,42 @@ ProgramFinding refuse_without_mpi(const std::string& path, const Linkage& linkag
   const std::string missing = linkage.missing.empty() ? ""
                                                       : fmt::format(" ({} could not be found and may need one)",
                                                                     fmt::join(linkage.missing, ", "));
+  const std::string behind = not_found.empty() ? "" : fmt::format(", and {} was not found", not_found);
   return refuse_program(
-      fmt::format("{} needs no MPI library{}; if it loads MPI while it runs, {}", path, missing, say_which));
+      fmt::format("{} needs no MPI library{}{}; if it loads MPI while it runs, {}", path, missing, behind, say_which));
 }
 
-ProgramFinding judge_linkage(const std::string& path, const Linkage& linkage, const ProgramSurroundings& surroundings) {
+ProgramFinding judge_linkage(const std::string& path, const Linkage& linkage, const std::string& not_found,
+                             const ProgramSurroundings& surroundings) {
   if (!linkage.mpi.empty()) return judge_needs(path, linkage.mpi);
   const std::string_view name = base_name(path);
   if (is_interpreter(name)) {
     return assume(fmt::format("{} is an interpreter", path), name.find("py") != std::string_view::npos, surroundings);
   }
-  return refuse_without_mpi(path, linkage);
+  return refuse_without_mpi(path, linkage, not_found);
 }
 
-ProgramFinding examine_file(const std::string& path, const ElfFile& elf, const ProgramSurroundings& surroundings) {
+ProgramFinding examine_file(const std::string& path, const ElfFile& elf, const std::string& not_found,
+                            const ProgramSurroundings& surroundings) {
   if (is_setuid(path)) {
     return refuse_program(
         fmt::format("{} is set-user-ID or set-group-ID, and the system preloads nothing into such programs", path));
   }
   const Linkage linkage = follow_linkage(path, elf, library_search(surroundings.library_path));
-  ProgramFinding finding = judge_linkage(path, linkage, surroundings);
+  ProgramFinding finding = judge_linkage(path, linkage, not_found, surroundings);
   finding.runtimes = linkage.runtimes;
   return finding;
 }
 
-// What a path leads to is a wrapper by its name alone where a program follows it.
-bool wraps_nothing(const std::vector<std::string>& arguments, std::size_t wrapper, std::size_t end,
-                   const ProgramSurroundings& surroundings) {
-  const auto inner = look_through(arguments, wrapper, end);
-  return !inner || locate_program(arguments[inner->position], surroundings).empty();
+FoundProgram find_there(const std::string& name, const ProgramSurroundings& surroundings) {
+  const bool relative = name.find('/') != std::string::npos && !name.starts_with('/');
+  const std::string where = relative && !surroundings.folder.empty() ? surroundings.folder + "/" + name : name;
+  FoundProgram found = find_program(where, surroundings.search_path);
+  // Open MPI and Hydra also start what lies in the working folder under a bare name.
+  if (found.path.empty() && name.find('/') == std::string::npos) {
+    found = find_program((surroundings.folder.empty() ? "." : surroundings.folder) + "/" + name, "");
+  }
+  return found;
 }
 
 ProgramFinding examine_wrapped(const std::vector<std::string>& arguments, std::size_t wrapper, std::size_t end,
@@ -165,14 +174,7 @@ ProgramFinding examine_wrapped(const std::vector<std::string>& arguments, std::s
 }  // namespace
 
 std::string locate_program(const std::string& name, const ProgramSurroundings& surroundings) {
-  const bool relative = name.find('/') != std::string::npos && !name.starts_with('/');
-  const std::string where = relative && !surroundings.folder.empty() ? surroundings.folder + "/" + name : name;
-  FoundProgram found = find_program(where, surroundings.search_path);
-  // Open MPI and Hydra also start what lies in the working folder under a bare name.
-  if (found.path.empty() && name.find('/') == std::string::npos) {
-    found = find_program((surroundings.folder.empty() ? "." : surroundings.folder) + "/" + name, "");
-  }
-  return found.path;
+  return find_there(name, surroundings).path;
 }
 
 bool is_mpi_program(const std::string& name, const ProgramSurroundings& surroundings) {
@@ -193,11 +195,15 @@ ProgramFinding examine_program(const std::vector<std::string>& arguments, std::s
   }
   const std::string interpreter = script_interpreter(path);
   const bool is_path = name.find('/') != std::string::npos;
-  if (is_wrapper(name) && !is_mpi_program(name, surroundings) &&
-      !(is_path && wraps_nothing(arguments, program, end, surroundings))) {
-    return examine_wrapped(arguments, program, end, surroundings);
+  std::string not_found;
+  if (is_wrapper(name) && !is_mpi_program(name, surroundings)) {
+    // What a path leads to is a wrapper by its name alone where a program follows it.
+    const auto inner = look_through(arguments, program, end);
+    const FoundProgram behind = inner ? find_there(arguments[inner->position], surroundings) : FoundProgram{};
+    if (!is_path || !behind.path.empty()) return examine_wrapped(arguments, program, end, surroundings);
+    if (behind.exit_code == exit_not_found) not_found = arguments[inner->position];
   }
-  if (const auto elf = read_elf(path)) return examine_file(path, *elf, surroundings);
+  if (const auto elf = read_elf(path)) return examine_file(path, *elf, not_found, surroundings);
   if (interpreter.empty()) {
     return refuse_program(
         fmt::format("{} is neither a 64-bit program of this machine nor a script that names its interpreter", path));
