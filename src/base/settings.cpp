@@ -149,7 +149,8 @@ std::vector<Entry> entries() {
                             "longest sleep of a waiting thread before it looks whether its peers live"),
       number<std::uint64_t>("FARSUM_WAIT_NOTICE", "s", &Settings::wait_notice_s, 0, 1'000'000,
                             "a call that waits for so long for other ranks says so on standard error, and the next "
-                            "that waits for twice as long; 0: none does"),
+                            "that waits for twice as long; farsum mpi says after as long, or 10 s where it is not "
+                            "set, which ranks have come to MPI_Init; 0: nothing is said"),
       number<std::uint64_t>("FARSUM_WIREUP_TIMEOUT", "s", &Settings::wireup_timeout_s, 1, 86400,
                             "how long farsum_init waits for the other ranks and for the launcher's PMIx server"),
       choice("FARSUM_PMIX", permission_words, &Settings::pmix,
