@@ -13,7 +13,7 @@ namespace farsum::mpi {
 // The pairs of an info object; none for MPI_INFO_NULL.
 std::map<std::string, std::string> read_info(MPI_Info info);
 
-// Of a communicator's info, where the library tells of this key.
+// The value of this key in the communicator's info; nothing where the library does not have the key.
 std::optional<std::string> info_of(MPI_Comm comm, const char* key);
 
 // The kinds of memory that MPI objects support, by name (system, mpi, cuda, ...), and those that the program says it

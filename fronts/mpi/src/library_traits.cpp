@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "info.hpp"
 #include "library.hpp"
 
 namespace farsum::mpi {
@@ -55,6 +56,12 @@ bool ask_what_comes_after_handlers(MPI_Comm self) {
 const LibraryTraits& library_traits() {
   static const LibraryTraits traits = find_traits();
   return traits;
+}
+
+const std::optional<std::string>& memory_kinds_of_world() {
+  // Never destroyed: exit handlers of the program may ask.
+  static const auto* const kinds = new std::optional<std::string>(info_of(MPI_COMM_SELF, kinds_key));
+  return *kinds;
 }
 
 bool library_follows(int version, int subversion) {

@@ -2,6 +2,9 @@
 // library below does. All such differences are here; each is known by the library's name or asked of it once.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "library.hpp"
 
 namespace farsum::mpi {
@@ -21,6 +24,11 @@ struct LibraryTraits {
 
 // Of the library that this process runs. Any thread may call, once the library was initialised.
 const LibraryTraits& library_traits();
+
+// The kinds of memory that it supports for all that is derived from the World Model (mpi_memory_alloc_kinds); nothing
+// where it follows an MPI that has none. Any thread may call, once the program has called MPI_Init. Throws
+// std::bad_alloc.
+const std::optional<std::string>& memory_kinds_of_world();
 
 // Whether the library follows this version of MPI or a later one. Any thread may call.
 bool library_follows(int version, int subversion);

@@ -8,6 +8,7 @@
 #include "front.hpp"
 #include "guard.hpp"
 #include "info.hpp"
+#include "library_traits.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -27,15 +28,15 @@ bool has_aligned_part(const Window& window) {
 
 // The kinds of memory that the library supports for all that is derived from the World Model, or from the window's
 // session; nothing where it follows an MPI that has none.
-std::optional<std::string> kinds_of(const Window& window) {
-  return Front::get().sessions.are_alone() ? window.memory_kinds : info_of(MPI_COMM_SELF, kinds_key);
+const std::optional<std::string>& kinds_of(const Window& window) {
+  return Front::get().sessions.are_alone() ? window.memory_kinds : memory_kinds_of_world();
 }
 
 // Whether the window behaves as the value says.
 bool is_kept(const Window& window, const std::string& key, const std::string& value) {
   if (key == kinds_key) return false;  // told, and not set
   if (key == asserted_kinds_key) {
-    const std::optional<std::string> supported = kinds_of(window);
+    const std::optional<std::string>& supported = kinds_of(window);
     return supported && supports_kinds(*supported, value);
   }
   if (key != alignment_key) return true;
@@ -53,7 +54,7 @@ std::map<std::string, std::string> default_info(const Window& window) {
                                              {"same_disp_unit", "false"}};
   if (window.flavor == MPI_WIN_FLAVOR_SHARED) info["alloc_shared_noncontig"] = "false";
   if (has_aligned_part(window)) info[alignment_key] = "64";
-  if (const std::optional<std::string> kinds = kinds_of(window)) info[kinds_key] = *kinds;
+  if (const std::optional<std::string>& kinds = kinds_of(window)) info[kinds_key] = *kinds;
   return info;
 }
 
