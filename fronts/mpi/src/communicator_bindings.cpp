@@ -6,7 +6,7 @@
 namespace farsum::mpi {
 
 bool CommunicatorBindings::open() {
-  return library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, unbind, &keyval_, this) == MPI_SUCCESS;
+  return library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, unbind, &keyval_, nullptr) == MPI_SUCCESS;
 }
 
 void CommunicatorBindings::close() {
@@ -25,22 +25,18 @@ Binding* CommunicatorBindings::find(MPI_Comm comm) const {
 Binding* CommunicatorBindings::bind(MPI_Comm comm) const {
   if (keyval_ == MPI_KEYVAL_INVALID) return nullptr;
   if (Binding* const begun = find(comm)) return begun;
-  std::unique_ptr<Binding> binding(new (std::nothrow) Binding);
+  std::unique_ptr<Binding> binding(new (std::nothrow) Binding{.engine_run = engine_run()});
   if (binding == nullptr) return nullptr;
-  binding->engine_run = engine_run_.load(std::memory_order_relaxed);
   if (library().Comm_set_attr(comm, keyval_, binding.get()) != MPI_SUCCESS) return nullptr;
   return binding.release();
 }
 
 // MPI calls it when the communicator goes, be it after the engine's end.
-int CommunicatorBindings::unbind(MPI_Comm, int, void* value, void* self) {
+int CommunicatorBindings::unbind(MPI_Comm, int, void* value, void*) {
   const std::unique_ptr<Binding> binding(static_cast<Binding*>(value));
-  const auto& bindings = *static_cast<const CommunicatorBindings*>(self);
-  const bool is_of_this_engine = bindings.engine_run_.load(std::memory_order_relaxed) == binding->engine_run;
-  // The engine's group has gone with the engine.
-  if (!is_of_this_engine && binding->own != nullptr) binding->own->made = false;
   // Release pairs with the acquire in GroupInstances::take_unused.
-  if (is_of_this_engine && binding->takes_instance) binding->instance->is_taken.store(false, std::memory_order_release);
+  if (binding->takes_instance && !binding->engine_run.is_over())
+    binding->instance->is_taken.store(false, std::memory_order_release);
   return MPI_SUCCESS;
 }
 

@@ -10,11 +10,11 @@
 
 namespace farsum::mpi {
 
-// The ranks of the communicator have all of them the instance, or none has it.
+// All ranks of the communicator have the instance, or none has it.
 struct Binding {
-  std::uint64_t engine_run = 0;
-  GroupInstance* instance = nullptr;  // null: not yet
-  std::shared_ptr<OwnGroup> own;      // the same, where no list has it; else null
+  const EngineRun engine_run;
+  GroupInstance* instance = nullptr;   // null: not yet
+  std::shared_ptr<OwnGroup> own = {};  // the same, where no list has it; else null
   bool on_this_node = false;
   bool takes_instance = false;
 };
@@ -31,7 +31,9 @@ class CommunicatorBindings {
   [[nodiscard]] bool open();
   void close();
   // What communicators remember means nothing from here on.
-  void forget() { engine_run_.fetch_add(1, std::memory_order_relaxed); }
+  void forget() { runs_ended_.fetch_add(1, std::memory_order_relaxed); }
+  // The engine's present run; outlived by this.
+  EngineRun engine_run() const { return EngineRun(runs_ended_); }
 
   // nullptr: it has none.
   Binding* find(MPI_Comm comm) const;
@@ -39,11 +41,10 @@ class CommunicatorBindings {
   Binding* bind(MPI_Comm comm) const;
 
  private:
-  static int unbind(MPI_Comm comm, int keyval, void* binding, void* self);
+  static int unbind(MPI_Comm comm, int keyval, void* binding, void*);
 
   int keyval_ = MPI_KEYVAL_INVALID;
-  // Bindings of earlier ones are void. Atomic for communicators that are freed beside the engine's end: relaxed.
-  std::atomic<std::uint64_t> engine_run_{0};
+  std::atomic<std::uint64_t> runs_ended_{0};  // of the engine
 };
 
 }  // namespace farsum::mpi

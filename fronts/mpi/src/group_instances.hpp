@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,15 +21,31 @@ struct GroupInstance {
   std::atomic<bool> is_taken{false};
 };
 
-// Of one communicator and the windows made over it, and of no list: the last of them to go leaves the engine's group.
+// One run of the engine. Any thread may ask: relaxed, for communicators that are freed beside the engine's end.
+class EngineRun {
+ public:
+  // The present one. `ended` counts those that are over, and outlives this.
+  explicit EngineRun(const std::atomic<std::uint64_t>& ended)
+      : ended_(ended), before_(ended.load(std::memory_order_relaxed)) {}
+  bool is_over() const { return ended_.load(std::memory_order_relaxed) != before_; }
+
+ private:
+  const std::atomic<std::uint64_t>& ended_;
+  const std::uint64_t before_;
+};
+
+// The engine's group of one communicator and its windows, where no list keeps it. Its last owner leaves it.
 struct OwnGroup : GroupInstance {
-  OwnGroup() = default;
+  explicit OwnGroup(const EngineRun& engine_run) : engine_run_(engine_run) {}
   OwnGroup(const OwnGroup&) = delete;
   OwnGroup& operator=(const OwnGroup&) = delete;
-  // Refused where a window was left open: then the group ends with the engine.
+  // Refused where a window was left open: then the group ends with the engine, as all groups do.
   ~OwnGroup() {
-    if (made) static_cast<void>(farsum_group_leave(&group));
+    if (made && !engine_run_.is_over()) static_cast<void>(farsum_group_leave(&group));
   }
+
+ private:
+  const EngineRun engine_run_;
 };
 
 // Any thread may call. Instances stay where they are.

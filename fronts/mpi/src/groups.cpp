@@ -102,7 +102,7 @@ GroupLease Groups::choose(MPI_Comm comm, const Found& found) {
   }
   std::shared_ptr<OwnGroup> own;
   try {
-    own = std::make_shared<OwnGroup>();
+    own = std::make_shared<OwnGroup>(bindings_.engine_run());
   } catch (const std::bad_alloc&) {
   }
   GroupInstances::Unused unused;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
+#include <utility>
 
 namespace farsum::mpi {
 namespace {
@@ -99,6 +101,21 @@ TEST_F(CommunicatorBindingsOfALibrary, do_not_touch_an_instance_of_an_engine_tha
   bindings_.forget();
   free_communicator();
   EXPECT_TRUE(instance.is_taken.load(std::memory_order_relaxed));
+}
+
+// Leaving is refused here, for no engine runs, and the sentence of that tells that it was tried.
+TEST_F(CommunicatorBindingsOfALibrary, leave_a_group_of_their_own_unless_its_engine_has_ended) {
+  ASSERT_TRUE(bindings_.open());
+  for (const bool has_ended : {true, false}) {
+    static_cast<void>(farsum_barrier({}));
+    Binding* const binding = bindings_.bind(MPI_COMM_SELF);
+    binding->own = std::make_shared<OwnGroup>(bindings_.engine_run());
+    binding->own->made = true;
+    if (has_ended) bindings_.forget();
+    free_communicator();
+    const bool has_left = std::string(farsum_last_error()).starts_with("farsum_group_leave");
+    EXPECT_EQ(has_left, !has_ended) << farsum_last_error();
+  }
 }
 
 }  // namespace
