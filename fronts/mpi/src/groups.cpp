@@ -10,18 +10,19 @@ namespace farsum::mpi {
 // has no memory. One that was never used needs memory, and so does what the communicator remembers: whoever has none
 // says so before any rank waits for the others.
 template <class Have>
-Groups::Agreement Groups::agree(MPI_Comm comm, bool has_room, std::size_t& count, Have&& have) {
+Groups::Agreement Groups::agree(MPI_Comm comm, const Means& means, std::size_t& count, Have&& have) {
   int rank = 0;
   library().Comm_rank(comm, &rank);
   Agreement agreed;
-  enum : std::size_t { too_few, needed, missing, no_room, number, facts };
+  enum : std::size_t { too_few, needed, missing, no_room, unbound, number, facts };
   for (std::size_t least = 0; least < count;) {
     const std::size_t mine = have(count);
     std::array<std::uint64_t, facts> here{};
     here[too_few] = mine < count ? 1 : 0;
     here[needed] = count;
     here[missing] = ~std::uint64_t{mine};
-    here[no_room] = has_room ? 0 : 1;
+    here[no_room] = means.has_room ? 0 : 1;
+    here[unbound] = means.is_bound ? 0 : 1;
     // Relaxed: a number and nothing else.
     if (rank == 0) here[number] = next_number_.fetch_add(1, std::memory_order_relaxed);
     std::array<std::uint64_t, facts> any{};
@@ -29,6 +30,7 @@ Groups::Agreement Groups::agree(MPI_Comm comm, bool has_room, std::size_t& count
     agreed = {.is_reached = any[too_few] == 0,
               .no_memory = any[too_few] != 0,
               .is_kept = any[no_room] == 0,
+              .are_bound = any[unbound] == 0,
               .number = any[number]};
     if (!agreed.is_reached || !agreed.is_kept) break;
     count = any[needed];
@@ -116,7 +118,8 @@ GroupLease Groups::choose(MPI_Comm comm, const Found& found) {
   const bool is_known = found.is_kept && !has_threads && unused.instance != nullptr && unused.instance->made;
   Agreement agreed;
   if (!is_known) {
-    agreed = agree(comm, found.has_room, unused.count, have);
+    const Means means = {.has_room = found.has_room, .is_bound = binding != nullptr};
+    agreed = agree(comm, means, unused.count, have);
     if (!agreed.is_reached) return agreed.no_memory ? GroupLease(GroupLease::Refusal::no_memory) : GroupLease();
     if (agreed.is_kept) keep(found.list->second);
     if (const auto refusal = introduce(comm, found)) return GroupLease(*refusal);
@@ -126,7 +129,8 @@ GroupLease Groups::choose(MPI_Comm comm, const Found& found) {
                                              static_cast<int>(found.list->first.size()), agreed.number,
                                              &own->group) == FARSUM_OK;
     if (!own->made) return {};
-    if (binding != nullptr) {
+    // A rank that remembers the group asks no other; one that could not would wait for it.
+    if (agreed.are_bound) {
       binding->on_this_node = found.on_this_node;
       binding->instance = own.get();
       binding->own = own;

@@ -121,11 +121,17 @@ class Groups {
     Groups& groups_;
     const Found found_;
   };
+  // What this rank brings to the agreement.
+  struct Means {
+    bool has_room = false;  // for the list
+    bool is_bound = false;  // the communicator can remember its group
+  };
   // How all ranks get their group.
   struct Agreement {
     bool is_reached = false;
     bool no_memory = false;  // of some rank
     bool is_kept = true;     // all ranks keep the list; else the communicator gets a group of this number
+    bool are_bound = false;  // all ranks
     std::uint64_t number = 0;
   };
 
@@ -133,7 +139,7 @@ class Groups {
   void let_go(const Found& found);
   void keep(List& list);
   template <class Have>
-  Agreement agree(MPI_Comm comm, bool has_room, std::size_t& count, Have&& have);
+  Agreement agree(MPI_Comm comm, const Means& means, std::size_t& count, Have&& have);
   GroupLease choose(MPI_Comm comm, const Found& found);
   std::optional<GroupLease::Refusal> introduce(MPI_Comm comm, const Found& found);
   bool make(std::span<const int> ranks, std::size_t index, farsum_group* group) const;

@@ -3,8 +3,13 @@
  * window is made once there is memory again. What the engine allocates by itself is not starved here. */
 #include "starve.inl"
 
+#include "many_lists.inl"
+
 #ifndef LEVEL
 #define LEVEL MPI_THREAD_SINGLE
+#endif
+#ifndef LISTS
+#define LISTS 0
 #endif
 
 /* Over a list of ranks that have not met before, and then over the same once more. */
@@ -54,6 +59,8 @@ int main(int argc, char** argv) {
   starved_parts = of_front + 1;
   MPI_Errhandler of_communicator;
   MPI_Comm backwards;
+  draws drawn = {1};
+  use_lists(MPI_COMM_WORLD, &drawn, LISTS);
   MPI_Comm_split(MPI_COMM_WORLD, 0, -my_rank(MPI_COMM_WORLD), &backwards);
   MPI_Comm_create_errhandler(on_communicator, &of_communicator);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, of_communicator);
