@@ -10,13 +10,14 @@
 
 namespace farsum::mpi {
 
-// All ranks of the communicator have the instance, or none has it.
+// All ranks of the communicator have the instance, or none has it; `is_unreachable` is the same on all of them.
 struct Binding {
   const EngineRun engine_run;
   GroupInstance* instance = nullptr;   // null: not yet
   std::shared_ptr<OwnGroup> own = {};  // the same, where no list has it; else null
   bool on_this_node = false;
   bool takes_instance = false;
+  bool is_unreachable = false;  // some ranks could not be introduced to each other: there is no instance
 };
 
 // Opened and closed by the thread that starts or stops the engine; any may ask meanwhile. Must outlive the

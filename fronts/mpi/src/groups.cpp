@@ -40,7 +40,9 @@ Groups::Agreement Groups::agree(MPI_Comm comm, const Means& means, std::size_t& 
 }
 
 GroupLease Groups::lease(MPI_Comm comm, Reach reach) {
-  if (const Binding* const known = bindings_.find(comm); known != nullptr && known->instance != nullptr) {
+  const Binding* const known = bindings_.find(comm);
+  if (known != nullptr && known->is_unreachable) return {};
+  if (known != nullptr && known->instance != nullptr) {
     if (reach == Reach::this_node && !known->on_this_node) return {};
     std::unique_lock held(known->instance->in_use);
     return {known->instance->group, std::move(held), known->own};
@@ -89,40 +91,38 @@ void Groups::keep(List& list) {
   if (!std::exchange(list.is_kept, true)) ++kept_;
 }
 
-// With one thread at a time all ranks take the same instance of a list that they keep by themselves. With several, the
-// first rank takes one that no communicator of its own has and tells the others, once for the communicator's life;
-// there it can only be in the last steps of an earlier use, which wait for nobody.
+// With one thread at a time each rank chooses an instance of a kept list by itself, and all choose the same one. With
+// several, the first rank takes one that no communicator of its own has and tells the others, once for the
+// communicator's life; there it can only be in the last steps of an earlier use, which wait for no rank.
 GroupLease Groups::choose(MPI_Comm comm, const Found& found) {
   int rank = 0;
   library().Comm_rank(comm, &rank);
   const bool has_threads = ranks_.threads_multiple();
   const bool chooses = !has_threads || rank == 0;
-  if (found.is_kept && !has_threads) {
-    // Relaxed: no other thread has written it.
-    const Acquaintance known = found.list->second.acquaintance.load(std::memory_order_relaxed);
-    if (known == Acquaintance::refused) return {};
-  }
-  std::shared_ptr<OwnGroup> own;
-  try {
-    own = std::make_shared<OwnGroup>(bindings_.engine_run());
-  } catch (const std::bad_alloc&) {
-  }
   GroupInstances::Unused unused;
   if (chooses && found.list != nullptr) unused = found.list->second.instances.take_unused();
   Binding* const binding = bindings_.bind(comm);
-  const auto have = [&](std::size_t count) -> std::size_t {
-    if (found.list == nullptr || own == nullptr || (has_threads && binding == nullptr)) return 0;
-    if (!chooses) return found.list->second.instances.grow(count);
-    return unused.instance == nullptr ? 0 : count;
-  };
   const bool is_known = found.is_kept && !has_threads && unused.instance != nullptr && unused.instance->made;
+  std::shared_ptr<OwnGroup> own;
   Agreement agreed;
   if (!is_known) {
+    try {
+      own = std::make_shared<OwnGroup>(bindings_.engine_run());
+    } catch (const std::bad_alloc&) {
+    }
+    const auto have = [&](std::size_t count) -> std::size_t {
+      if (found.list == nullptr || own == nullptr || (has_threads && binding == nullptr)) return 0;
+      if (!chooses) return found.list->second.instances.grow(count);
+      return unused.instance == nullptr ? 0 : count;
+    };
     const Means means = {.has_room = found.has_room, .is_bound = binding != nullptr};
     agreed = agree(comm, means, unused.count, have);
     if (!agreed.is_reached) return agreed.no_memory ? GroupLease(GroupLease::Refusal::no_memory) : GroupLease();
+    if (const auto refusal = introduce(comm, found)) {
+      if (*refusal == GroupLease::Refusal::none && agreed.are_bound) binding->is_unreachable = true;
+      return GroupLease(*refusal);
+    }
     if (agreed.is_kept) keep(found.list->second);
-    if (const auto refusal = introduce(comm, found)) return GroupLease(*refusal);
   }
   if (!agreed.is_kept) {
     own->made = farsum_group_create_numbered(farsum_world(), found.list->first.data(),

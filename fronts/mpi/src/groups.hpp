@@ -58,8 +58,9 @@ class GroupLease {
 };
 
 // The first lists of ranks keep their groups until the engine ends, so that a further communicator of the same ranks is
-// known. As many lists as a long run may have are not kept: once a rank has `most_kept`, the communicators of other
-// lists get a group each, which goes with them and their windows.
+// known. Only the first `most_kept` lists are kept, so that memory stays bounded in a long run: once a rank has as
+// many, the communicators of its other lists get a group each, which goes with them and their windows. Lists whose
+// ranks cannot reach each other have no groups and are not kept.
 //
 // Prepared and cleared by the thread that starts or stops the engine; any may ask meanwhile.
 class Groups {
