@@ -1,5 +1,6 @@
 // How a thread of the application waits: look for about as long as a wake-up costs, or yield on a crowded node, then
-// sleep, with a longest gap after which the idle hook runs and the peers' lives are looked at. Who calls only says for what.
+// sleep, with a longest gap after which the idle hook runs and the peers' lives are looked at. Who calls only says for
+// what.
 #pragma once
 
 #include "base/function_ref.hpp"

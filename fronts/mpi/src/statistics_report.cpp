@@ -380,12 +380,13 @@ void say_what_was_not_taken_over(const Sums& sums) {
   if (sums.windows_made != 0 || !sums.sentences.empty()) return;
   std::fprintf(
       stderr,
-      "farsum: this program made no window. %s Builds of Global Arrays or NWChem with ARMCI_NETWORK=MPI-PR or MPI-TS use "
+      "farsum: this program made no window. %s Builds of Global Arrays or NWChem with ARMCI_NETWORK=MPI-PR or MPI-TS "
+      "use "
       "two-sided messages only: one on ARMCI-MPI, such as Debian's nwchem-openmpi or nwchem-mpich, uses windows\n",
-      Front::get().ranks.node_is_crowded()
-          ? "Its ranks are more than the processors here, so barriers were Farsum's, and ranks that waited in MPICH let "
-            "others run."
-          : "Its ranks have a processor each, so that Farsum changed nothing.");
+      Front::get().ranks.node_is_crowded() ? "Its ranks are more than the processors here, so barriers were Farsum's, "
+                                             "and ranks that waited in MPICH let "
+                                             "others run."
+                                           : "Its ranks have a processor each, so that Farsum changed nothing.");
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ void say(const Job& job, const std::string& what) {
 }
 
 // Words: two files. Every rank adds to the words of all others, fetches and puts, until the first is there; then each
-// sum must be what all have sent. A rank says "streaming" when it has begun. A rank that finds the second file, with its
-// number behind the name, removes it and says "has gone on" after the next round.
+// sum must be what all have sent. A rank says "streaming" when it has begun. A rank that finds the second file, with
+// its number behind the name, removes it and says "has gone on" after the next round.
 void stream(const Job& job) {
   constexpr std::size_t count = 64;
   const std::string& until = job.words.at(0);

@@ -29,18 +29,18 @@ static void use_lists(MPI_Comm among, draws* drawn, int lists) {
     MPI_Comm_split(among, members >> rank & 1 ? 1 : MPI_UNDEFINED, order[rank], &comm);
     if (comm == MPI_COMM_NULL) continue;
     const int me = my_rank(comm), size = ranks_of(comm);
-    long* parts[2];
+    long* words[2];
     MPI_Win windows[2];
     for (int i = 0; i < made; ++i)
-      CALL(MPI_Win_allocate(sizeof(long), sizeof(long), MPI_INFO_NULL, comm, &parts[i], &windows[i]));
+      CALL(MPI_Win_allocate(sizeof(long), sizeof(long), MPI_INFO_NULL, comm, &words[i], &windows[i]));
     if (goes_first) MPI_Comm_free(&comm);
     for (int i = 0; i < made; ++i) {
       const long mine = 1000L * list + 10L * me + i;
       CALL(MPI_Win_fence(0, windows[i]));
       CALL(MPI_Put(&mine, 1, MPI_LONG, (me + 1) % size, 0, 1, MPI_LONG, windows[i]));
       CALL(MPI_Win_fence(0, windows[i]));
-      CHECK(*parts[i] == 1000L * list + 10L * ((me + size - 1) % size) + i, "list %d, window %d: %ld", list, i,
-            *parts[i]);
+      CHECK(*words[i] == 1000L * list + 10L * ((me + size - 1) % size) + i, "list %d, window %d: %ld", list, i,
+            *words[i]);
     }
     for (int i = 0; i < made; ++i) MPI_Win_free(&windows[i]);
     if (!goes_first) MPI_Comm_free(&comm);
