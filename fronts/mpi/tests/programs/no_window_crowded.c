@@ -1,12 +1,14 @@
 /* OPTIONS: --say "made no window. Its ranks are more than the processors here"
- * A program without a window is told at its end what it gained, where its ranks share a processor.
+ * NOT FOR: impi openmpi openmpi5
+ * A program without a window is told at its end what it gained, where its ranks share a processor. Those libraries, or
+ * their launchers, bind each rank to a processor of its own.
  */
 #define _GNU_SOURCE
 #include <sched.h>
 
 #include "check.h"
 
-/* All ranks, for those of a node may use the same processors. */
+/* The same one in each rank, for all may use the same processors. */
 static void share_the_first_processor(void) {
   cpu_set_t mine, first;
   CPU_ZERO(&first);
