@@ -285,7 +285,8 @@ static void bind_each_awaited(int is_back) {
 
 static void bind_awaited(int is_back) {
   static _Thread_local int is_binding; /* a library that stands in for dlopen may look up while it passes one on */
-  if (atomic_load_explicit(&awaited_count, memory_order_relaxed) == 0 || is_binding) return;
+  if (atomic_load_explicit(&awaited_count, memory_order_relaxed) == 0 || is_binding || farsum_mpi_is_resolving())
+    return;
   is_binding = 1;
   bind_each_awaited(is_back);
   is_binding = 0;

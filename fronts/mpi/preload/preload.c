@@ -62,6 +62,7 @@ static struct farsum_mpi_library library; /* the library's own functions */
 static void* library_handle;
 static int resolved;
 static pthread_mutex_t resolve_mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int is_resolving;
 
 /* Until the library is found each slot looks for it and calls again. */
 #define FIRST_DECLARATION(name, parameters, arguments) static int first_##name parameters;
@@ -99,14 +100,22 @@ static void publish(void) {
 
 /* Whether it is there. */
 static int find_library(void) {
+  /* Another preload's dlopen, which resolve() calls, may look something up. */
+  if (is_resolving) return 0;
   pthread_mutex_lock(&resolve_mutex);
-  if (!resolved) resolve();
+  if (!resolved) {
+    is_resolving = 1;
+    resolve();
+    is_resolving = 0;
+  }
   const int found = resolved;
   pthread_mutex_unlock(&resolve_mutex);
   return found;
 }
 
 void* farsum_mpi_library_handle(void) { return find_library() ? library_handle : NULL; }
+
+int farsum_mpi_is_resolving(void) { return is_resolving; }
 
 /* A call before the library could be found, as from a program that loads MPI by hand. */
 static void need_library(const char* call) {

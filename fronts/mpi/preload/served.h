@@ -16,5 +16,7 @@ void* farsum_mpi_served_for(const void* found, const char* name);
 
 /* The MPI library of this process, looked for now if it was not there before; NULL: there is none of this kind. */
 void* farsum_mpi_library_handle(void);
+/* Whether the calling thread looks for that library now: there is none for it meanwhile. */
+int farsum_mpi_is_resolving(void);
 
 #endif
