@@ -156,8 +156,9 @@ TEST(Reductions, refuse_what_one_rank_can_see_to_be_wrong) {
     EXPECT_REFUSED(farsum_reduce(world, mine, mine, 1, FARSUM_UINT64, FARSUM_SUM, -1), FARSUM_ERR_RANK,
                    HasSubstr("root -1"));
     for (const farsum_op op : {FARSUM_SCALED_SUM, FARSUM_REPLACE, FARSUM_NO_OP, FARSUM_MAXLOC}) {
+      const std::string why = op == FARSUM_MAXLOC ? "" : ": replace, no_op and scaled_sum are for windows alone";
       EXPECT_REFUSED(farsum_allreduce(world, mine, mine, 1, FARSUM_UINT64, op), FARSUM_ERR_TYPE,
-                     HasSubstr("uint64_t; use sum, prod, min, max, band, bor, bxor, land, lor or lxor"));
+                     HasSubstr("uint64_t" + why + "; use sum, prod, min, max, band, bor, bxor, land, lor or lxor"));
     }
     if (enumerators_may_be_unknown) {
       EXPECT_REFUSED(farsum_allreduce(world, mine, mine, 1, unknown<farsum_type>(99), FARSUM_SUM), FARSUM_ERR_TYPE,
